@@ -69,12 +69,14 @@ def page(report: StoreReport, written_at: datetime | None = None) -> str:
 
 
 def _tab(name: Tab, content: TabContent) -> Section:
-    texts = [text for text in (" ".join(content.texts), *content.odd) if text]
+    titles = [view.title for view in content.views if view.title]
+    odd = [line for line in content.odd if not any(title in line for title in titles)]  # else a figure says it
+    texts = [text for text in (" ".join(content.texts), *odd) if text]
     if not content.views and not texts:
         texts = [registry.NOTHING[name]]
     common, views = split_captions(content.views)
     title = f"{name} ({len(content.odd)})" if content.odd else name
-    return Section(name.lower(), title, [*texts, *common], views, as_list=bool(content.odd), tab=True)
+    return Section(name.lower(), title, [*texts, *common], views, as_list=bool(odd), tab=True)
 
 
 def split_captions(views: Sequence[View]) -> tuple[list[str], list[View]]:

@@ -150,13 +150,9 @@ def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[StoredComparison
 
 
 def verdicts_in_report(cells: Cells) -> Iterator[Shown]:
-    """The first comparisons, with their headlines as a sentence."""
+    """The first comparisons."""
     every = stored(cells)
-    shown = every[:MOST_COMPARISONS]
-    if every:
-        headlines = "; ".join(f"{compared.name}: {comparison.headline(compared.verdicts)}" for compared in shown)
-        left = len(every) - len(shown)
-        more = f"; {plural(left, 'comparison')} more left out" if left > 0 else ""
-        yield Shown(None, text=f"{headlines}{more}.")
-    for compared in shown:
+    for compared in every[:MOST_COMPARISONS]:
         yield from map(Shown, views(compared, cells.store))
+    if (left := len(every) - MOST_COMPARISONS) > 0:
+        yield Shown(None, text=f"{plural(left, 'comparison')} more left out: omb-py compare RUN shows one.")

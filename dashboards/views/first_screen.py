@@ -24,6 +24,7 @@ from omb_py.dashboards.views import anomalies, checks, comparisons
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.overview import headline, machines
 from omb_py.dashboards.views.repro_commands import Commands
+from omb_py.results.accept.outcomes import AcceptOutcome, ended_acceptances
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.provenance import is_simulated
@@ -37,9 +38,11 @@ MOST_SIDES = 6
 """Sides drawn below the map: as many as have a colour of their own."""
 NEAR = 1.1
 """Largest factor between the ratios of slowdowns at the same sizes and counts that are one line."""
+_ACCEPTED = "accepted"
 KINDS = ("slower", "odd", "faster", "changed")
 """Kinds of lines, in their order."""
-_NO_SIDES = "Nothing to compare yet"
+MOST_FAILED = 8
+"""Lines of criteria of an acceptance that failed."""
 _KIND_OF = {"SLOWER": "slower", "FASTER": "faster"}
 """Verdict of a stored comparison -> kind of its line."""
 
@@ -120,14 +123,17 @@ class FirstScreen:
         """Names of BASE and NEW -> the map of their ratios: of the front pair, and of each other newest version."""
         upgraded = [each for each in self.upgrades if each[0].new.name in self.newest and len(each[1])]
         shown: dict[tuple[str, str], Shown] = {}
-        # of many libraries one pair is no answer: a figure has all of them
-        few = self.front and (self.front[0].kind == "versions" or len(self.newest_of_each()) <= MOST_SIDES)
-        for pair, table in [*([self.front] if self.front and few else []), *upgraded][:MOST_SIDES]:
+        for pair, table in [*([self.front] if self.front and self.has_few_sides else []), *upgraded][:MOST_SIDES]:
             names = (pair.base.name, pair.new.name)
             if names not in shown:
                 both = self.cells.timed[self.cells.timed[KEY].isin(set(table[KEY]))]
                 shown[names] = Shown(maps.ratio_map(table, names, _over(table)), both)
         return shown
+
+    @property
+    def has_few_sides(self) -> bool:
+        """Whether the front pair says something: of many libraries one pair is no answer, and a figure has all."""
+        return self.front is None or self.front[0].kind == "versions" or len(self.newest_of_each()) <= MOST_SIDES
 
     @cached_property
     def newest(self) -> set[str]:
@@ -137,6 +143,19 @@ class FirstScreen:
     def newest_of_each(self) -> dict[tuple[object, ...], StoredSide]:
         """The newest version of each library, by what else tells the sides apart."""
         return {tuple(v for name, v in side.values.items() if name != VERSION): side for side in self.sides}
+
+    @cached_property
+    def accepted(self) -> AcceptOutcome | None:
+        """The newest acceptance of which launches are looked at; None of two stores."""
+        if self.cells.against is not None or not len(self.cells.rows):
+            return None
+        runs = {str(launch).rpartition("-")[0] for launch in self.cells.rows["launch_id"].unique()}
+        return next((end for end in reversed(ended_acceptances(self.cells.store)) if end.run_id in runs), None)
+
+    @property
+    def names(self) -> list[str]:
+        """Who measured."""
+        return [side.name for side in self.sides] or [series.common(self.timed)]
 
     @property
     def drawn(self) -> list[StoredSide]:
@@ -194,14 +213,12 @@ def several_counts(rows: pd.DataFrame) -> list[str]:
 
 def _overall(screen: FirstScreen) -> Iterator[Shown]:
     items = changes(screen)
-    status = _status(screen, items)
-    yield Shown(status)
-    if items or status.title != _NO_SIDES:
+    yield Shown(_status(screen, items))
+    if items or screen.front is not None:
         yield Shown(_list(screen, items))
     if screen.front is None and len(screen.cells.timed):
         command, *_ = screen.commands.of(screen.cells.timed)
-        names = [side.name for side in screen.sides] or [series.common(screen.cells.timed)]
-        yield headline(screen.cells, names, command.partition("  # ")[0])
+        yield headline(screen.cells, screen.names, command.partition("  # ")[0])
     yield from screen.maps.values()
     yield from filter(None, [answer(screen)])
 
@@ -273,27 +290,44 @@ def _by_change(screen: FirstScreen) -> list[str]:
 
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
-    others, title = items, ""
-    lacking = "No two sides measured the same thing" if len(screen.cells.rows) else ""
-    if screen.front is not None:
-        pair, table = screen.front
-        lacking = ratios.missing(pair, screen.timed)
-        if not lacking and pair.kind == "versions":
-            lacking = "both versions were measured in the same cells"
-        if screen.cells.against is None:
-            tables, names = [table], (pair.new.name, pair.base.name)
-            others = [item for item in items if item.about[1:] != names]
-            base = str(pair.base.values.get(VERSION)) if pair.kind == "versions" else pair.base.name
-        else:
-            base, new = screen.cells.store_names[:2]
-            tables, names = [table for _, table in screen.upgrades], (new, base)
-            others = [item for item in items if not item.about[1]]
-        title = f"{names[0]} against {base}: {_counted(tables)}"
+    title, lacking, others = _said_first(screen, items)
     if others:
         kinds = [f"{number} {kind}" for kind in KINDS if (number := sum(item.kind == kind for item in others))]
         title = f"{title}; other findings: {', '.join(kinds)}" if title else ", ".join(kinds)
     about = [text for text in (machines(screen.cells), lacking) if text]
-    return View("status", title or _NO_SIDES, SEPARATOR.join(about), None, (), (), notes=labels(screen.cells))
+    return View("status", title or _measured(screen), SEPARATOR.join(about), None, (), (), notes=labels(screen.cells))
+
+
+def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[Item]]:
+    """The answer of the store, what it lacks, and the lines that the answer does not speak of."""
+    if screen.accepted is not None:
+        return f"{screen.accepted.suite}: {screen.accepted.headline}", "", [x for x in items if x.about[0] != _ACCEPTED]
+    if screen.front is None:
+        return "", "", items
+    if not screen.has_few_sides:
+        names = [side.name for side in screen.newest_of_each().values()]
+        return f"{len(names)} sides measured the same: {listed(names, 2)}", "", items
+    pair, table = screen.front
+    lacking = ratios.missing(pair, screen.timed)
+    if not lacking and pair.kind == "versions":
+        lacking = "both versions were measured in the same cells"
+    if screen.cells.against is None:
+        tables, names = [table], [pair.new.name, pair.base.name]
+        others = [item for item in items if item.about[1:] != tuple(names)]
+        base = str(pair.base.values.get(VERSION)) if pair.kind == "versions" else pair.base.name
+    else:
+        base, new = screen.cells.store_names[:2]
+        tables, names = [table for _, table in screen.upgrades], [new, base]
+        others = [item for item in items if not item.about[1]]
+    return f"{names[0]} against {base}: {_counted(tables)}", lacking, others
+
+
+def _measured(screen: FirstScreen) -> str:
+    """What a store says in which nothing can be compared."""
+    benchmarks = screen.cells.rows["benchmark"].nunique() if len(screen.cells.rows) else 0
+    return (
+        f"{plural(benchmarks, 'benchmark')} measured with {listed(screen.names)}" if benchmarks else "Nothing measured"
+    )
 
 
 def _counted(tables: Iterable[pd.DataFrame]) -> str:
@@ -346,7 +380,9 @@ def _certainty(screen: FirstScreen) -> str:
 
 def changes(screen: FirstScreen) -> list[Item]:
     """The lines of the list: what is slower, odd, faster, what else changed; the largest of each first."""
-    parts = (_stored, _upgraded, _scaled, _moved, _late, _broken, _odd) if len(screen.cells.rows) else (_broken,)
+    parts = (
+        (_accepted, _stored, _upgraded, _scaled, _moved, _late, _broken, _odd) if len(screen.cells.rows) else (_broken,)
+    )
     items = sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
     return [*_gathered(screen, items)]
 
@@ -392,15 +428,34 @@ def near_equal(found: Iterable[ratios.ChangedRegion]) -> list[list[ratios.Change
     return groups
 
 
+def _accepted(screen: FirstScreen) -> Iterator[Item]:
+    """What failed in the newest acceptance."""
+    failed = screen.accepted.failed if screen.accepted else ()
+    for text in failed[:MOST_FAILED]:
+        yield Item("slower", text, about=(_ACCEPTED, "", ""))
+    if len(failed) > MOST_FAILED:
+        yield Item("slower", f"… and {len(failed) - MOST_FAILED} more failed", about=(_ACCEPTED, "", ""))
+
+
 def _stored(screen: FirstScreen) -> Iterator[Item]:
     for compared in comparisons.stored(screen.cells, pass_over):
+        about = _pair_of(compared, screen)
         for word, kind in _KIND_OF.items():
             judged = compared.verdicts[compared.verdicts["verdict"] == word]
             if len(judged):
                 board, *_ = comparisons.views(compared, screen.cells.store)
                 names = listed(judged["cell"], 2)
                 text = f"{compared.name}: {word} in {len(judged)} of {plural(len(compared.verdicts), 'cell')} ({names})"
-                yield Item(kind, text, evidence=board, link=_link("verdicts"))
+                yield Item(kind, text, evidence=board, link=_link("verdicts"), about=(kind, *about))
+
+
+def _pair_of(compared: comparisons.StoredComparison, screen: FirstScreen) -> tuple[str, str]:
+    """Names of NEW and BASE of the front pair where a stored comparison is about the same cells."""
+    if screen.front is None or screen.front[0].kind == "versions":
+        return "", ""
+    pair, table = screen.front
+    same = set(table[KEY]) == set(compared.verdicts["comparability_key"])
+    return (pair.new.name, pair.base.name) if same else ("", "")
 
 
 def _upgraded(screen: FirstScreen) -> Iterator[Item]:

@@ -146,7 +146,7 @@ def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
         f"No base: only {listed(sides)} measured. For one, measure the same with another version or library into this "
         f"store: {command} --store {shlex.quote(str(cells.store))}; then omb-py compare BASE NEW judges two runs"
     )
-    title = f"Measured: {plural(len(newest), 'benchmark')} with {listed(sides)}"
+    title = "Each benchmark, on the most ranks that it ran on"
     numbers = table(("benchmark", "ranks", "time", "at most"), lines)
     return Shown(View("headline", title, f"{how}{more}.", None, **numbers), cells.timed)
 

@@ -134,6 +134,13 @@ def headline(acceptance: AcceptReport) -> str:
     return f"{acceptance.word}: {verdicts} of {counted(len(acceptance.verdicts), 'verdict')}{correctness}{missing}"
 
 
+def failures(acceptance: AcceptReport) -> tuple[str, ...]:
+    """A sentence for each criterion that failed or could not be measured, and for wrong bytes."""
+    wrong = [f"correctness: {check.name}: {check.note}" for check in acceptance.checked if check.word == "FAIL"]
+    bad = [verdict for verdict in acceptance.verdicts if verdict.word in ("FAIL", "ERROR")]
+    return (*wrong, *(f"{verdict.word}: {verdict.case.name}: {sentence(verdict)}" for verdict in bad))
+
+
 def number(verdict: CaseVerdict, value: float | None) -> str:
     """Write a number of a verdict in its unit; ``-`` where there is none."""
     if value is None or not math.isfinite(value):

@@ -19,7 +19,7 @@ from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.report.picture import picture
-from tests.dashboards.stores import write
+from tests.dashboards.stores import ACCEPTANCE, OSU, write
 
 Cell = Callable[..., dict[str, Any]]
 
@@ -131,7 +131,28 @@ def test_a_sweep_alone_opens_on_what_it_found(tmp_path: Path) -> None:
     assert "Nothing here was measured at two message sizes" not in page(made)
 
 
-def test_one_run_has_nothing_to_compare(tmp_path: Path) -> None:
+def test_one_run_says_what_was_measured(tmp_path: Path) -> None:
     words = "allreduce --backend mock -n 2 -m 8:64 -i 4 --quiet --store"
     assert main([*words.split(), str(tmp_path)]) == 0
-    assert report(tmp_path, StoreSelection()).first[0].title == "Nothing to compare yet"
+    assert report(tmp_path, StoreSelection()).first[0].title == "1 benchmark measured with mock 1.0"
+
+
+def test_an_acceptance_opens_on_its_verdict(tmp_path: Path) -> None:
+    suite, store = tmp_path / "small.toml", tmp_path / "store"
+    suite.write_text(ACCEPTANCE.replace("1 s", "1 us"))
+    words = ["accept", str(suite), "--backend", "mock", "--mock", "alpha=2us", "--quiet", "--store", str(store)]
+    assert main(words) == 1
+    made = report(store, StoreSelection())
+    assert made.first[0].title.startswith("small: FAIL: 4 fail of 4 verdicts; correctness: 2 of 2 right")
+    assert [item.kind for item in made.changes] == ["slower"] * 4
+    assert made.changes[0].text.startswith("FAIL: fast, 8 B: 2") and "at most 1 us" in made.changes[0].text
+
+
+def test_of_many_libraries_no_pair_is_the_answer(tmp_path: Path) -> None:
+    log, store = tmp_path / "osu.log", tmp_path / "store"
+    for number in range(8):
+        log.write_text(OSU.replace("30.11", f"{30.11 + number:.2f}"))
+        words = ["results", "import", str(log), "--set", "ranks=4", "--set", f"library=lib{number}"]
+        assert main([*words, "--store", str(store)]) == 0
+    made = report(store, StoreSelection())
+    assert made.first[0].title.startswith("8 sides measured the same: lib0, lib1 and 6 more")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,12 +18,11 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import NEWEST, SuitePosition
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, stored_run
-from omb_py.results.accept.report import Earlier
+from omb_py.results.accept.outcomes import FOLDER, AcceptOutcome, entry_of
 from omb_py.results.checks.guidelines import FAMILY, SIDES
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.store.row import Row
 
-FOLDER = ".accept"
 PHASE_TAG = ACCEPTED
 CORRECTNESS, PERFORMANCE, BESIDE = tag_names.CORRECTNESS, tag_names.PERFORMANCE, tag_names.BESIDE
 """Phases, the values of :data:`PHASE_TAG`: every byte is checked; cells are timed; they are timed beside a job."""
@@ -53,17 +52,6 @@ class Begun:
                     f"with {after or 'none'}: its launches are judged together: say the same, or begin a new run "
                     "without --resume"
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptOutcome:
-    """End of an acceptance, by which a later one knows that it is a repetition."""
-
-    suite: str
-    bounds: str
-    """Hash of the rule and the criteria."""
-    hosts: tuple[str, ...]
-    verdict: str
 
 
 @dataclass(slots=True)
@@ -96,8 +84,8 @@ class ProgressLog:
     def begin(self, begun: Begun) -> None:
         self._write({"begun": asdict(begun)})
 
-    def finish(self, when: str, outcome: AcceptOutcome) -> None:
-        self._write({"done": when, **asdict(outcome)})
+    def finish(self, outcome: AcceptOutcome) -> None:
+        self._write(asdict(outcome))
 
     def give_up(self, step: Step, skips: Iterable[Skip]) -> None:
         """Write what is not tried again."""
@@ -128,46 +116,6 @@ def _ends_with_newline(file: BinaryIO) -> bool:
         return True
     file.seek(-1, os.SEEK_END)
     return file.read(1) == b"\n"
-
-
-def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: str) -> list[Earlier]:
-    """Find the acceptances that were judged before by a suite of this name on the same hosts, in the order of time.
-
-    Args:
-        store: folder of the launches and logs.
-        suite: name of the suite; its bounds may have been others.
-        hosts: hosts on which ranks ran, in any order.
-        own_run: the run that is being judged; it is left out.
-    """
-    earlier = []
-    for path in sorted((store / FOLDER).glob("*.jsonl")):
-        ended = _ended(path) if path.stem != own_run else None
-        if ended and ended.get("suite") == suite and set(ended.get("hosts", ())) == set(hosts):
-            earlier.append(Earlier(path.stem, ended["done"], ended["verdict"], ended["bounds"]))
-    return sorted(earlier, key=lambda acceptance: (acceptance.done_at, acceptance.run_id))
-
-
-def _ended(path: Path) -> dict[str, Any] | None:
-    """Read the last line of a log that says how the acceptance ended."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None  # it was pruned meanwhile
-    ended = None
-    for line in lines:
-        entry = _entry(line)
-        if entry is not None and "done" in entry and "verdict" in entry:
-            ended = entry
-    return ended
-
-
-def _entry(line: str) -> dict[str, Any] | None:
-    """Parse a line of a log; None where the run was cut off while it wrote it."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
 
 
 def log_of(store: Path, run_id: str) -> Path:
@@ -209,7 +157,7 @@ def read_log(store: Path, part: SuitePosition, which: str) -> tuple[str, Progres
 
 def _take_in(log: ProgressLog, lines: Iterable[str]) -> None:
     for line in lines:
-        entry = _entry(line)
+        entry = entry_of(line)
         if entry is None:
             continue
         if "begun" in entry:

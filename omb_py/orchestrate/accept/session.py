@@ -37,11 +37,9 @@ from omb_py.orchestrate.accept.launches import AcceptLaunches
 from omb_py.orchestrate.accept.progress_log import (
     BESIDE,
     PERFORMANCE,
-    AcceptOutcome,
     Begun,
     ProgressLog,
     Step,
-    earlier_acceptances,
     log_of,
     read_log,
 )
@@ -68,7 +66,8 @@ from omb_py.results.accept.judge import (
     incomparable,
     judge,
 )
-from omb_py.results.accept.report import AcceptReport, Incident
+from omb_py.results.accept.outcomes import AcceptOutcome, earlier_acceptances
+from omb_py.results.accept.report import AcceptReport, Incident, failures, headline
 from omb_py.results.compare.report import fields_text
 from omb_py.results.statistics.dependence import UNKNOWN
 from omb_py.results.statistics.order_statistics import fewest_launches, stays_of
@@ -226,7 +225,7 @@ class _Acceptance:
         out.seconds = time.monotonic() - began
         out.bounds = digest([asdict(rule), *(asdict(replace(c, at="", text="")) for c in self.criteria)])[:12]
         out.earlier = earlier_acceptances(self.store, self.suite.name, out.hosts, self.run.run_id)
-        self.log.finish(now(), AcceptOutcome(self.suite.name, out.bounds, tuple(out.hosts), out.word))
+        self.log.finish(_outcome(out))
         if machine is not None:
             ranks = max(plan.ranks for plan in self.launches.plans)
             out.machine = machine_facts(machine, self.run.command.other_cores, ranks)
@@ -409,6 +408,11 @@ class _Acceptance:
             f"{base['benchmark']}: {fields_text(base, new, fields)}: choose another --baseline; what was measured is "
             f"kept in {self.store}, run {self.run.run_id}"
         )
+
+
+def _outcome(out: AcceptReport) -> AcceptOutcome:
+    told = headline(out), failures(out)
+    return AcceptOutcome(out.suite, out.bounds, tuple(out.hosts), out.word, *told, done=now())
 
 
 def _knows_no_other(request: Request) -> bool:

@@ -101,9 +101,7 @@ def test_what_is_simulated_is_called_so(tmp_path: Path) -> None:
     assert main(words) == 0
     first, *_ = report(tmp_path, StoreSelection()).first
     assert first.notes == ("SIMULATED: nothing of mock was measured",)
-    assert first.title == "Nothing to compare yet" and first.caption.endswith(
-        "2 ranks · 1 node · No two sides measured the same thing"
-    )
+    assert (first.title, first.caption) == ("1 benchmark measured with mock 1.0", "2 ranks · 1 node")
 
 
 def test_staged_and_shared_are_said(tmp_path: Path, frame: pd.DataFrame) -> None:

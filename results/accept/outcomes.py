@@ -1,0 +1,80 @@
+"""How the acceptances of a store ended, as the last line of each one's log says (``STORE/.accept/RUN.jsonl``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from omb_py.results.accept.report import Earlier
+
+FOLDER = ".accept"
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptOutcome:
+    """End of an acceptance, by which a later one knows that it is a repetition."""
+
+    suite: str
+    bounds: str
+    """Hash of the rule and the criteria."""
+    hosts: tuple[str, ...]
+    verdict: str
+    headline: str = ""
+    """The verdicts, counted."""
+    failed: tuple[str, ...] = ()
+    """A sentence for each criterion that failed."""
+    run_id: str = ""
+    """In the log empty: it is the file's name."""
+    done: str = ""
+    """Time at which all was judged."""
+
+
+def ended_acceptances(store: Path) -> list[AcceptOutcome]:
+    """The acceptances of a store that were judged, in the order of time."""
+    ended = (_ended(path) for path in (store / FOLDER).glob("*.jsonl"))
+    return sorted((outcome for outcome in ended if outcome), key=lambda outcome: (outcome.done, outcome.run_id))
+
+
+def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: str) -> list[Earlier]:
+    """Find the acceptances that were judged before by a suite of this name on the same hosts, in the order of time.
+
+    Args:
+        store: folder of the launches and logs.
+        suite: name of the suite; its bounds may have been others.
+        hosts: hosts on which ranks ran, in any order.
+        own_run: the run that is being judged; it is left out.
+    """
+    return [
+        Earlier(outcome.run_id, outcome.done, outcome.verdict, outcome.bounds)
+        for outcome in ended_acceptances(store)
+        if outcome.run_id != own_run and outcome.suite == suite and set(outcome.hosts) == set(hosts)
+    ]
+
+
+def entry_of(line: str) -> dict[str, Any] | None:
+    """Parse a line of a log; None where the run was cut off while it wrote it."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _ended(path: Path) -> AcceptOutcome | None:
+    """Read the last line of a log that says how the acceptance ended."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None  # it was pruned meanwhile
+    entries = [entry for line in lines if (entry := entry_of(line)) and "done" in entry and "verdict" in entry]
+    if not entries:
+        return None
+    known = {one.name for one in fields(AcceptOutcome)}
+    last: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entries[-1].items()}
+    try:
+        return AcceptOutcome(**{name: last[name] for name in known & last.keys()} | {"run_id": path.stem})
+    except TypeError:  # a word is missing
+        return None
