@@ -81,17 +81,21 @@ def test_deepspeed_calls_what_its_workload_predicts(layout: str) -> None:
 
 
 @needs_tensorflow
-def test_tensorflow_trains_the_same_model_with_one_all_reduce() -> None:
-    """From PyTorch's parameters and batches, so the losses are PyTorch's."""
+@pytest.mark.parametrize(("words", "parameters", "same"), [("mlp", 669_706, 2), ("resnet50 --image 40", 25_557_032, 1)])
+def test_tensorflow_trains_the_same_model_with_one_all_reduce(words: str, parameters: int, same: int) -> None:
+    """From PyTorch's parameters and batches, so the losses are PyTorch's; of ResNet-50 the first.
+
+    Its later ones part with the rounding of float32 (tests/suites/training/test_tensorflow_engine.py).
+    """
     losses = []
     for framework in ("torch", "tensorflow"):
-        done = omb_py("train", "mlp", *FEW, "--framework", framework, "--no-store", "--format", "json")
+        done = omb_py("train", *words.split(), *FEW, "--framework", framework, "--no-store", "--format", "json")
         (row,) = json.loads(done.stdout)
         metrics = dict(row["metrics"])
         losses.append((metrics["loss_first"], metrics["loss_last"]))
         assert metrics["as_predicted"] == 1.0 and row["validated"] is True
-    assert (metrics["calls"], metrics["payload"]) == (1, 669_706 * 4) and row["library"].startswith("TensorFlow")
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert (metrics["calls"], metrics["payload"]) == (1, parameters * 4) and row["library"].startswith("TensorFlow")
+    assert losses[0][:same] == pytest.approx(losses[1][:same], rel=1e-4)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -6,38 +6,28 @@ import json
 import os
 import socket
 import sys
-import tempfile
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import multiprocessing
 
-from omb_py.suites.workloads.traces.replay import entries_of
 from tests.lab.frameworks.steps import CASES, Case, Recorded
 from tests.support.workload_bytes.recorded import FOLDER, plain
 
 
-def trace(step: Any, rank: int, of_rank: int) -> list[Recorded]:
+def trace(case: Case, rank: int, ranks: int) -> list[Recorded]:
     """The calls of the fourth step on one rank; the first ones build buckets, schedules and connections."""
-    from torch.profiler import ProfilerActivity, profile
-
+    step = case.step(rank, ranks)
     for _ in range(3):
         step()
-    if rank != of_rank:
+    if rank != case.rank:
         step()
         return []
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recorded:
-        step()
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "trace.json"
-        recorded.export_chrome_trace(str(file))
-        events = json.loads(file.read_text())
-    return [plain(name, elements, kind) for name, elements, kind, _ in entries_of(events)]
+    return [plain(name, elements, kind) for name, elements, kind, _ in case.profiled(step)]
 
 
 def record(rank: int, ranks: int, port: int, cases: list[Case], out: str) -> None:
@@ -50,7 +40,7 @@ def record(rank: int, ranks: int, port: int, cases: list[Case], out: str) -> Non
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     for case in cases:
         torch.manual_seed(0)
-        calls = trace(case.step(rank, ranks), rank, case.rank)
+        calls = trace(case, rank, ranks)
         if rank == case.rank:
             runs = [[len(list(run)), *call] for call, run in groupby(calls)]
             told = {

@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.nn import functional
 
 from omb_py.suites.training.loop import Gpt2, mlp, resnet50, units
 from omb_py.suites.workloads.models import Shape
+from omb_py.suites.workloads.traces.replay import Entry, entries_of
 
 Step = Callable[[], None]
 Recorded = tuple[str, int, str]
 GPT = Shape(2, 64, 4, 32, 256, "gpt2")
 TEXT = "custom:layers=2,hidden=64,heads=4,seq=32,vocabulary=256"
+
+
+def by_torch(step: Step) -> list[Entry]:
+    """The calls of a step that PyTorch's profiler sees."""
+    from torch.profiler import ProfilerActivity, profile
+
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else Kineto prints when it starts and stops
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recorded:
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trace.json"
+        recorded.export_chrome_trace(str(file))
+        return entries_of(json.loads(file.read_text()))
+
+
+def by_tensorflow(step: Any) -> list[Entry]:
+    """The calls of a step that TensorFlow's profiler sees."""
+    entries: list[Entry] = step.__self__.profiled()(Path())
+    return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +59,7 @@ class Case:
     package: str = "torch"
     differs: str = ""
     """Why calls differ; empty: they must be equal."""
+    profiled: Callable[[Step], list[Entry]] = by_torch
 
 
 def batch(name: str) -> tuple[Tensor, Tensor]:
@@ -183,10 +208,25 @@ def deepspeed(stage: int, rank: int, ranks: int, name: str = "gpt", half: bool =
     return step
 
 
+@cache
+def strategy() -> Any:
+    """TensorFlow's strategy over the process group, of which a process can have one."""
+    from omb_py.suites.training.tensorflow_engine import join
+
+    world = dist.group.WORLD
+    assert world is not None
+    return join(world)
+
+
+def tensorflow(name: str, rank: int, ranks: int) -> Step:
+    from omb_py.suites.training.tensorflow_engine import MirroredModel
+
+    return MirroredModel(built(name), batch(name), strategy()).step
+
+
 def ulysses(rank: int, ranks: int) -> Step:
     prepared()
     from deepspeed.sequence.layer import DistributedAttention
-    from torch import distributed as dist
 
     attention = DistributedAttention(
         lambda q, k, v, *rest, **named: q * k * v, dist.group.WORLD, scatter_idx=2, gather_idx=1
@@ -200,7 +240,6 @@ def kmeans(rank: int, ranks: int, clusters: int = 16, features: int = 8, points:
     """An iteration of scikit-learn's K-means on each rank's points, added up: the centres are those of all points."""
     import numpy as np
     from sklearn.cluster import KMeans
-    from torch import distributed as dist
 
     draw = np.random.default_rng(1)
     whole, start = draw.random((ranks * points, features), np.float32), draw.random((clusters, features), np.float32)
@@ -320,6 +359,18 @@ CASES = (
         partial(deepspeed, 3, stage3_param_persistence_threshold=0),
         0,
         "deepspeed",
+    ),
+    *(
+        Case(
+            f"mirrored-{name}",
+            f"horovod:model={text},threshold=1T",
+            2,
+            "TensorFlow, MultiWorkerMirroredStrategy",
+            partial(tensorflow, name),
+            package="tensorflow-cpu",
+            profiled=by_tensorflow,
+        )
+        for name, text in (("gpt", TEXT), ("mlp", "mlp"), ("resnet50", "resnet50"))
     ),
     Case(
         "kmeans",

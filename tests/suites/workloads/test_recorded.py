@@ -20,17 +20,16 @@ def test_calls_bytes_and_types_are_the_recorded_ones(recording: Recording) -> No
 
 def test_each_framework_that_runs_here_is_recorded() -> None:
     families = {recording.workload.partition(":")[0] for recording in RECORDINGS}
-    assert families == {"ddp", "fsdp", "zero", "tensor", "prefill", "ulysses", "pipeline", "kmeans"}
+    assert families == {"ddp", "fsdp", "zero", "tensor", "prefill", "ulysses", "pipeline", "kmeans", "horovod"}
 
 
 def test_one_small_gpt_is_recorded_in_every_layout_that_train_has() -> None:
-    """On two ranks, and equal in calls and bytes. TensorFlow is not recorded: its test counts one step's calls."""
+    """On two ranks, and equal in calls and bytes."""
     of_gpt = [recording for recording in RECORDINGS if ":model=custom:" in recording.workload and recording.ranks == 2]
     layouts = {
         layout: framework.workload(layout, "custom:layers=2,hidden=64,heads=4,seq=32,vocabulary=256")
         for framework in OURS.values()
         for layout in framework.layouts
-        if framework.name != "tensorflow"
     }
     equal = {recording.workload for recording in of_gpt if not recording.differs}
     assert not set(layouts.values()) - equal
