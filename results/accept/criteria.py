@@ -167,7 +167,7 @@ class Criterion:
     def bound_text(self, size: int) -> str:
         """Write the demand at a size in bytes as text."""
         share = f"{100 * self.share:g} %"
-        if self.source == "contract":
+        if self.source == "contract" or size in self.ranges:
             return self.range_of(size).text(METRICS[self.metric].dimension, self.unit)
         return {
             "promise": f"at least {share} of the link's peak" if self.share else "none",

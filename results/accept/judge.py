@@ -278,7 +278,9 @@ def _contract(case: Case, evidence: Evidence) -> _Asked:
 
 
 def _promise(case: Case, evidence: Evidence) -> _Asked:
-    """Ask for a part of the link's peak, where rows have one."""
+    """Ask for what is promised at this size, or else for a part of the link's peak, where rows have one."""
+    if case.size in case.criterion.ranges:
+        return _contract(case, evidence)
     times = _rows(case, evidence.alone)
     costs = tuple(_logs(case, times))
     known = share_of(next(iter(times.values()))[0]) if case.criterion.share else None

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.errors import nearest
-from omb_py.grammar.values import Quantity, parse_quantity
+from omb_py.grammar.values import Quantity
 from omb_py.launchers.core_binding import processors
+from omb_py.orchestrate.accept.criteria_file import read_quantities
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.node_layout import NodeContents
 from omb_py.orchestrate.suites.suite_file import Suite, parse_toml, read_text
 from omb_py.orchestrate.suites.toml_values import TomlSetting, TomlTable, key_lines, kind, unknown_key
-from omb_py.results.accept.criteria import METRICS, Criterion, Range
-from omb_py.results.units import counted
+from omb_py.results.accept.criteria import METRICS, Case, Criterion, Range
+from omb_py.results.units import counted, size_text
 
 PROMISED = "promised"
 MACHINE = "machine"
@@ -26,9 +27,10 @@ _MOST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A supplier's number for a row."""
+    """A supplier's numbers for a row."""
 
-    bound: Quantity
+    bounds: Mapping[int | None, Quantity]
+    """By message size in bytes; None stands for all sizes."""
     at: TomlSetting
 
 
@@ -52,9 +54,25 @@ class Contract:
         if promise is None:
             return criterion
         less = METRICS[criterion.metric].better == "less"
-        bound = Range(high=promise.bound.value) if less else Range(low=promise.bound.value)
+        ranges = {
+            size: Range(high=bound.value) if less else Range(low=bound.value) for size, bound in promise.bounds.items()
+        }
         at = f"{promise.at.file}:{promise.at.line}"
-        return replace(criterion, source="contract", ranges={None: bound}, share=0.0, at=at)
+        if None in ranges:
+            return replace(criterion, source="contract", ranges=ranges, share=0.0, at=at)
+        return replace(criterion, ranges=ranges, at=at)
+
+    def check_sizes(self, cases: Iterable[Case]) -> None:
+        """Raises UsageError where a size that was promised is not measured."""
+        sizes: dict[str, set[int]] = {}
+        for case in cases:
+            if "size_bytes" in case.facts:
+                sizes.setdefault(case.criterion.id, set()).add(case.size)
+        for name, promise in (self.promises or {}).items():
+            known = sizes.get(name, set())
+            if known and (lacking := [size for size in promise.bounds if size is not None and size not in known]):
+                shown = ", ".join(map(size_text, sorted(known)[:12])) + (" …" if len(known) > 12 else "")
+                raise promise.at.error(f"the row has no size {size_text(lacking[0])}: its sizes are {shown}")
 
     def sentence(self) -> str:
         """Say what is promised and what the nodes have, for the report."""
@@ -98,14 +116,13 @@ def read_contract(path: Path, suite: Suite, criteria: Sequence[Criterion]) -> Co
 def _promise(setting: TomlSetting, rows: Mapping[str, Criterion], suite: Suite) -> Promise:
     if setting.key not in rows:
         raise setting.error(f"suite {suite.name} has no row of this name: {nearest(setting.key, rows)}")
-    if not isinstance(setting.value, str):
-        raise setting.error(f'expected a text with a unit, as "5 us", got {kind(setting.value)}')
-    bound = toml.read({setting.key: setting}, setting.key, lambda s: parse_quantity(toml.text(s)), None)
-    assert bound is not None
+    none: Mapping[int | None, Quantity] = {}
+    bounds = toml.read({setting.key: setting}, setting.key, read_quantities, none)
     dimension = METRICS[rows[setting.key].metric].dimension
-    if bound.dimension != dimension:
-        raise setting.error(f"{setting.key} is a {dimension}, and {bound.text!r} is a {bound.dimension}")
-    return Promise(bound, setting)
+    for bound in bounds.values():
+        if bound.dimension != dimension:
+            raise setting.error(f"{setting.key} is a {dimension}, and {bound.text!r} is a {bound.dimension}")
+    return Promise(bounds, setting)
 
 
 def _contents(table: TomlTable) -> NodeContents:

@@ -233,7 +233,7 @@ def _sizes(setting: TomlSetting, benchmark: Benchmark) -> tuple[int, ...]:
 def _ranges(keys: Mapping[str, TomlSetting]) -> dict[int | None, Range]:
     """Read the bounds of a contract by size, and check both ends against each other."""
     none: dict[int | None, Quantity] = {}
-    ends = {key: toml.read(keys, key, _quantities, none) for key in ("max", "min") if key in keys}
+    ends = {key: toml.read(keys, key, read_quantities, none) for key in ("max", "min") if key in keys}
     if len(ends) == 2 and set(ends["max"]) != set(ends["min"]):
         raise keys["min"].error("other sizes than 'max': give both ends of each range")
     kinds = {q.dimension for bounds in ends.values() for q in bounds.values()}
@@ -250,7 +250,8 @@ def _ranges(keys: Mapping[str, TomlSetting]) -> dict[int | None, Range]:
     return ranges
 
 
-def _quantities(setting: TomlSetting) -> dict[int | None, Quantity]:
+def read_quantities(setting: TomlSetting) -> dict[int | None, Quantity]:
+    """Read ``"5 us"``, or ``{ 8 = "5 us" }`` by message size. Raises UsageError."""
     value = setting.value
     if isinstance(value, dict):
         if not value or not all(isinstance(text, str) for text in value.values()):
@@ -275,7 +276,7 @@ def _metric(
     given = keys.get("max") or keys.get("min")
     dimension = None
     if given is not None:
-        dimension = next(iter(_quantities(given).values())).dimension
+        dimension = next(iter(read_quantities(given).values())).dimension
         usual = {"time": "median", "rate": "bandwidth" if rates else "busbw", "share": "overlap"}[dimension]
         if dimension == "share" and benchmark.name == "noise":
             usual = "stolen"

@@ -14,7 +14,7 @@ from pathlib import Path
 from omb_py.engine.devices.registry import HOST
 from omb_py.errors import UsageError
 from omb_py.orchestrate.accept.contract_file import Contract, read_contract
-from omb_py.orchestrate.accept.criterion_cells import cases_of, is_about, missing_cell, planned
+from omb_py.orchestrate.accept.criterion_cells import cases_of, is_about, missing_cell, planned, with_mock_ups
 from omb_py.orchestrate.accept.session import AcceptRequest, check_criteria
 from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.running.collector import now
@@ -75,7 +75,10 @@ def accept_logs(suite: Suite, request: AcceptRequest, sources: Sequence[str], st
         for criterion in contract.bounded(criteria)
         if criterion.id in promised or criterion.where.get("entry") not in expanded.without_device
     ]
-    cases = cases_of(criteria, planned(plan_launches(expanded.checked)), expanded.skips)
+    checked, skips = with_mock_ups(expanded.checked, criteria)
+    expanded.skips += skips
+    cases = cases_of(criteria, planned(plan_launches(checked)), expanded.skips)
+    contract.check_sizes(cases)
     layouts = {entry.name: entry.layout for entry in suite.entries if entry.name and entry.layout}
     logs = _Logs()
     for name in _files(sources):

@@ -196,6 +196,7 @@ class _Acceptance:
         self.launches.plans, self.launches.skips = plan_launches(requests), self.skips
         self.cells = planned(self.launches.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
+        self.contract.check_sizes(self.cases)
         check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word)
         for case in self.cases:
             if case.cell == missing_cell(case.criterion):

@@ -119,6 +119,32 @@ def test_a_promise_that_cannot_be_measured_is_an_error(tmp_path: Path) -> None:
     assert far.word == "ERROR" and far.note == "the distant nodes are node0, node9: node9 is none of these"
 
 
+def test_a_promise_by_size(tmp_path: Path) -> None:
+    """A size without one stays without a bound; one that the row has not is refused."""
+    text = TABLE.replace('message-size = "8"', 'message-size = "8,64"', 1)
+    found = accepted(tmp_path, text, '[promised]\nfar = { 64 = "2 us" }\n')
+    assert [(verdict.case.name, verdict.word, verdict.case.bound) for verdict in found.verdicts[1:]] == [
+        ("far, 8 B", "NO BOUND", "none"),
+        ("far, 64 B", "PASS", "at most 2000 ns"),
+    ]
+    with pytest.raises(UsageError, match=r"contract.toml:2: \[promised\] key 'far': the row has no size 16 B"):
+        accepted(tmp_path, text, '[promised]\nfar = { 16 = "2 us" }\n')
+
+
+def test_every_row_of_esif_hpc4_is_filled(tmp_path: Path) -> None:
+    text = shipped()["esif-hpc4"].read_text().replace("launches = 8", "launches = 2")
+    more = {"backend": ("mock",), "mock": "nodes=4,data=off", "iterations": "1"}
+    found = accepted(tmp_path, text.replace(":64M", ":64"), "[machine]\ncores = 5\n", **more)
+    rows = {verdict.case.criterion.id: verdict.case.facts["placed"] for verdict in found.verdicts}
+    assert rows == {
+        "latency": "2 ranks on node0, node1",
+        "mbw_mr": "8 ranks on node0, node1",
+        "allreduce": "16 ranks on node0, node1, node2, node3",
+        "alltoall": "4 ranks on node0, node1, node2, node3",
+    }
+    assert len(found.verdicts) == 7 + 7 + 5 + 7 and all(verdict.measured for verdict in found.verdicts)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.launchers.mpiexec_family import MPICH
 from omb_py.results.store.read import load
+from tests.orchestrate.accept.test_contract_file import ROWS
 from tests.support.machines import slurm
 from tests.support.machines.slurm import Slurm
 
@@ -24,6 +26,13 @@ def cluster() -> Iterator[Slurm]:
     if mpi_library(sys.executable).vendor != MPICH:
         pytest.skip("Debian's Slurm has pmi2, which MPICH speaks; its pmix plugin finds no PMIx library")
     with slurm.cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def four_nodes(cluster: Slurm) -> Iterator[Slurm]:
+    """Four nodes of two cores, where Slurm works at all."""
+    with slurm.cluster(4) as made:
         yield made
 
 
@@ -79,3 +88,19 @@ def test_a_job_that_fails_says_why(cluster: Slurm) -> None:
     assert inside.returncode == 3 and "left no exit code" not in inside.stderr, inside.stderr
     refused = cluster.run(*OMB, "run", "quick", "--submit", "slurm", "--subset", "node9")
     assert refused.returncode == 3 and "node" in refused.stderr.splitlines()[-1].lower()
+
+
+def test_nersc10_fills_its_table_in_a_job(four_nodes: Slurm) -> None:
+    """From sbatch to the page, without an edit by hand: srun places the ranks of each row on the job's nodes."""
+    (four_nodes.folder / "c.toml").write_text('[machine]\ncores = 2\n[promised]\nlatency-distant = "1 s"\n')
+    words = ("accept", "nersc10", "-n", "8", "-i", "3", "--no-correctness", "--quiet", "--contract", "c.toml")
+    words += ("--output", "page.html", "--output", "data.json", "--submit", "slurm", "--nodes", "4")
+    done = four_nodes.run(*OMB, *words, "--store", "accepted", timeout=580)
+    assert done.returncode == 0, done.stdout + done.stderr + four_nodes.logs()
+    data = json.loads((four_nodes.folder / "data.json").read_text())
+    placed = {verdict["criterion"]: verdict["placed"] for verdict in data["verdicts"]}
+    assert list(placed) == ROWS and all(verdict["measured"] for verdict in data["verdicts"])
+    assert placed["mbw_mr-core-distant"] == "4 ranks on node1, node4"
+    assert placed["alltoall-odd"] == "3 ranks on node1, node2, node3"
+    assert data["verdicts"][0]["verdict"] == "PASS" and "Slurm job" in data["job"]
+    assert "signed for the customer" in (four_nodes.folder / "page.html").read_text()
