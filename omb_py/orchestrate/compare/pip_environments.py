@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -105,8 +106,11 @@ def _folder_name(wanted: Sequence[str]) -> str:
 
 
 def _changed(text: str) -> int:
-    """When a local wheel was changed: one that was built anew is another requirement."""
-    return os.stat(text).st_mtime_ns if text.startswith("/") else 0
+    """When a local wheel was changed: one that was built anew is another requirement. Raises EnvironmentProblem."""
+    try:
+        return os.stat(text).st_mtime_ns if text.startswith("/") else 0
+    except FileNotFoundError:
+        raise EnvironmentProblem(f"--pip {text}: no such file any more") from None
 
 
 @contextlib.contextmanager
@@ -194,7 +198,8 @@ def _run(more: Sequence[str], command: Sequence[str], wanted: Sequence[str]) -> 
     except subprocess.TimeoutExpired:
         raise EnvironmentProblem(f"--pip {' '.join(wanted)}: pip took more than {_PIP_S:g} s") from None
     if child.returncode:
-        raise EnvironmentProblem(f"--pip {' '.join(wanted)}: pip: {pip_reason(child.stdout + child.stderr)}")
+        killed = f"it was killed by {signal.Signals(-child.returncode).name}" if child.returncode < 0 else ""
+        raise EnvironmentProblem(f"--pip {' '.join(wanted)}: pip: {killed or pip_reason(child.stdout + child.stderr)}")
 
 
 def pip_reason(output: str) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -180,7 +181,9 @@ def _of_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) 
     """Return the variables that change when the modules are loaded; None means unset."""
     script = (
         'type module >/dev/null 2>&1 || { [ -n "$MODULESHOME" ] && . "$MODULESHOME/init/bash"; }; '
-        'type module >/dev/null 2>&1 || exit 97; module load "$@" >&2 || exit 98; env -0'
+        "type module >/dev/null 2>&1 || exit 97; "
+        r"state() { command -p env -0; printf '\0'; printf '\0' >&2; }; state; "
+        'for name; do module load "$name" >&2 || exit 98; state; done'
     )
     named = f"--module {side}={' '.join(modules)}"
     try:
@@ -196,17 +199,27 @@ def _of_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) 
         raise EnvironmentProblem(f"{named}: cannot be loaded: {error}") from None
     if child.returncode == 97:
         raise EnvironmentProblem(f"{named}: this machine has no command 'module': use --env, or --set {side}:PATH=…")
-    message = child.stderr.decode(errors="replace").strip()
-    after = dict(
-        entry.split("=", 1) for entry in child.stdout.decode(errors="surrogateescape").split("\0") if "=" in entry
-    )
-    changed: dict[str, str | None] = {k: v for k, v in after.items() if environ.get(k) != v and not _volatile(k)}
-    changed |= {k: None for k in environ if k not in after and not _volatile(k)}
+    states = [_variables_of(text) for text in child.stdout.decode(errors="surrogateescape").split("\0\0")[:-1]]
+    messages = child.stderr.decode(errors="replace").split("\0")[1:]
     # Environment Modules prints an error and still ends with status 0
-    if child.returncode or (message and not changed):
-        last = (message.splitlines() or [f"exit status {child.returncode}"])[-1]
-        raise EnvironmentProblem(f"{named}: cannot be loaded: {last.strip()}: see module avail")
-    return changed
+    for name, message, (before, after) in zip(modules, messages, pairwise([*states, *states[-1:]]), strict=False):
+        if message.strip() and not _changes(before, after):
+            last = message.strip().splitlines()[-1].strip()
+            raise EnvironmentProblem(f"--module {side}={name}: cannot be loaded: {last}: see module avail")
+    if child.returncode:
+        raise EnvironmentProblem(f"{named}: cannot be loaded: exit status {child.returncode}: see module avail")
+    return _changes(environ, states[-1])
+
+
+def _variables_of(text: str) -> dict[str, str]:
+    """What ``env -0`` printed."""
+    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    """The variables that differ; None for one that is gone."""
+    changed: dict[str, str | None] = {k: v for k, v in after.items() if before.get(k) != v and not _volatile(k)}
+    return changed | {k: None for k in before if k not in after and not _volatile(k)}
 
 
 def _volatile(name: str) -> bool:

@@ -10,8 +10,10 @@ import io
 import os
 import random
 import re
+import shlex
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -23,6 +25,8 @@ from omb_py.suites import BENCHMARKS
 COMMANDS = sorted({*OURS} - {"dashboard", "completion"})
 """A dashboard serves until it is ended."""
 CODES = {0, 1, 2, 3, 4}
+SLOW_S = 5
+"""A command line that takes longer is named: it may be one that never ends."""
 ODD = (
     "",
     " ",
@@ -132,13 +136,18 @@ def main(lines: int = 3000, seed: int = 43) -> int:
     rng, codes, broken = random.Random(seed), Counter[int | str](), 0
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.environ["XDG_STATE_HOME"] = folder
-        for _ in range(lines):
+        for number in range(1, lines + 1):
             words = command_line(rng)
+            begun = time.monotonic()
             promise, code = broken_promise(words)
+            if (took := time.monotonic() - begun) > SLOW_S:
+                print(f"{took:.1f} s: {shlex.join(words)!r}"[:300], flush=True)
+            if number % 250 == 0:
+                print(f"{number} of {lines}, {broken} broken promises", flush=True)
             codes[code] += 1
             if promise:
                 broken += 1
-                print(f"{promise}\n    {words!r}"[:1500])
+                print(f"{promise}\n    {words!r}"[:1500], flush=True)
     print(f"{lines} command lines, {broken} broken promises, exit codes {dict(codes)}")
     return int(broken > 0)
 

@@ -33,7 +33,7 @@ LIMIT_S = 60
 """A job that has not ended so long after the blow, and its own limit, hangs."""
 NEXT_LAUNCH_S = 40
 """Slurm's step, which may still hold what is left, outlives its processes; on a loaded machine for long."""
-SIZES = "8:32K"
+SIZES, CELLS = "8:256", 6
 MARK = "OMB_PY_LAB_JOB"
 RANK = f"{sys.executable} -m omb_py allreduce"
 OVERSUBSCRIBE = {
@@ -141,8 +141,8 @@ WHEN: dict[str, Callable[[ForeignJob, str], bool]] = {
     "in init": lambda job, who: IN_INIT[job.by] in _maps(job, who),
     "joining": lambda job, who: "# OSU" in job.out.read_text(errors="replace"),
     "first cell": lambda job, who: job.rows() >= 1,
-    "last cell": lambda job, who: job.rows() >= 12,
-    "finalize": lambda job, who: job.rows() >= 13,
+    "last cell": lambda job, who: job.rows() >= CELLS - 1,
+    "finalize": lambda job, who: job.rows() >= CELLS,
 }
 HAD_ENDED = "had ended"
 """Outcome of a try in which the job was over before the blow: it shows nothing."""

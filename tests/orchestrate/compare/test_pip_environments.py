@@ -110,6 +110,31 @@ def test_the_failure_of_pip_is_one_line_and_leaves_nothing(cache, tmp_path) -> N
     assert "\n" not in text and not [path for path in cache.iterdir() if path.is_dir()]
 
 
+@pytest.mark.parametrize("fails", ["'--no-deps' in sys.argv", "'--no-deps' not in sys.argv"])
+def test_a_pip_that_fails_half_way_leaves_nothing(cache, tmp_path, fails) -> None:
+    """Once with the package unpacked and once with what it needs missing; the next try makes all anew."""
+    requirement = str(wheel(tmp_path, "1.0"))
+    half = [sys.executable, "-S", "-c", f"{UNPACK}\nif {fails}: sys.exit('ERROR: No space left on device')"]
+    with pytest.raises(EnvironmentProblem, match=r"pip: No space left on device$"):
+        environment_for([requirement], pip=half)
+    assert not [path for path in cache.iterdir() if path.is_dir()]
+    assert next(environment_for([requirement], pip=QUICK_PIP).folder.rglob("omb_stub.py")).exists()
+
+
+def test_a_killed_pip_is_named(cache, tmp_path) -> None:
+    killed = [sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)"]
+    with pytest.raises(EnvironmentProblem, match=r"pip: it was killed by SIGKILL$"):
+        environment_for([str(wheel(tmp_path, "1.0"))], pip=killed)
+
+
+def test_a_wheel_that_went_away_is_one_line(cache, tmp_path) -> None:
+    path = wheel(tmp_path, "1.0")
+    requirement = check_requirement(str(path), "--pip NEW=")
+    path.unlink()
+    with pytest.raises(EnvironmentProblem, match=f"--pip {requirement}: no such file any more"):
+        environment_for([requirement], pip=QUICK_PIP)
+
+
 def test_without_pip(cache, monkeypatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(EnvironmentProblem, match="ensurepip"):

@@ -99,6 +99,27 @@ def test_a_module_that_is_not_there(name: str) -> None:
         where_of("NEW", SideSpec(modules=[name]), {**os.environ, **MODULES})
 
 
+@pytest.mark.parametrize("name", ["nosuch/1", "quiet/1"])
+@pytest.mark.parametrize("in_order", [("good/1", "{}"), ("{}", "good/1")])
+def test_of_two_modules_one_that_is_not_there_is_named(name: str, in_order: tuple[str, str]) -> None:
+    """A side that has only some of its modules would measure something that nobody asked for."""
+    modules = [text.format(name) for text in in_order]
+    with pytest.raises(EnvironmentProblem, match=f"--module NEW={name}: cannot be loaded: .*no such module {name}"):
+        where_of("NEW", SideSpec(modules=modules), {**os.environ, **MODULES})
+
+
+def test_a_module_that_hides_all_programs_is_loaded() -> None:
+    ours = {**os.environ, "BASH_FUNC_module%%": "() { export PATH=/none; }"}
+    where = where_of("NEW", SideSpec(modules=["narrow/1"]), ours)
+    assert where.environment(ours)["PATH"] == "/none"
+
+
+def test_a_module_that_ends_the_shell_is_one_line() -> None:
+    ours = {**os.environ, "BASH_FUNC_module%%": "() { exit 5; }"}
+    with pytest.raises(EnvironmentProblem, match="--module NEW=x: cannot be loaded: exit status 5: see module avail"):
+        where_of("NEW", SideSpec(modules=["x"]), ours)
+
+
 def test_no_modules_here() -> None:
     ours = {k: v for k, v in os.environ.items() if "module" not in k.lower()}
     with pytest.raises(EnvironmentProblem, match="this machine has no command 'module': use --env"):
