@@ -7,7 +7,7 @@ import resource
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
@@ -24,6 +24,8 @@ STRANGERS = 64
 """Open connections that have shown no token; one more closes the oldest of the peer that has most."""
 STRANGER_S = 5.0
 """Seconds within which a connection shows the token, however slowly it sends."""
+_AT_ONCE = 16
+"""Connections that one turn of the loop takes: few beside STRANGERS, so that each is read before it is the oldest."""
 _CONNECTIONS = 1000
 _FILES = 100
 """Descriptors that the store and the rest of the process may need."""
@@ -45,14 +47,29 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no typ
     """waitress's server, which strangers can neither fill nor hold open."""
 
     channel_class = BrowserConnection
+    _some_waited = False
 
     def handle_accept(self) -> None:
-        """Take a connection, with room for it."""
+        """Take what waits: one a turn would let a request stand in line behind a crowd."""
+        for _ in range(_AT_ONCE):
+            self._some_waited = False
+            super().handle_accept()
+            if not self._some_waited:
+                return
+            self._make_room()
+
+    def accept(self) -> tuple[socket.socket, Any] | None:
+        """The next connection; None where none waits."""
+        connection: tuple[socket.socket, Any] | None = super().accept()
+        self._some_waited = connection is not None
+        return connection
+
+    def _make_room(self) -> None:
+        """Close the oldest stranger of the peer that has most where there are too many."""
         strangers = [c for c in self.active_channels.values() if c.is_idle_stranger() and not c.will_close]
-        if len(strangers) >= STRANGERS:
+        if len(strangers) > STRANGERS:
             peer, _ = Counter(c.addr[0] for c in strangers).most_common(1)[0]
             next(c for c in strangers if c.addr[0] == peer).handle_close()  # they are in the order of their arrival
-        super().handle_accept()
 
     def maintenance(self, now: float) -> None:
         """Close strangers whose time is over, and what waitress closes."""

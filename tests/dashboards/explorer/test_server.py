@@ -22,25 +22,36 @@ UNFINISHED = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-"
 
 
 @pytest.fixture
-def port(tmp_path: Path, frame) -> Iterator[int]:
-    """The port of a server with the token ``s3cret``."""
+def serving(tmp_path: Path, frame) -> Iterator[server.LimitedServer]:
+    """A server with the token ``s3cret`` whose turns are not yet run."""
     write(tmp_path / "s", frame)
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
     serving = server.make_server(make(Data(tmp_path / "s"), "s3cret").server, listening)
+    yield serving
+    serving.task_dispatcher.shutdown()
+    wasyncore.close_all(serving._map)
+
+
+def turn(serving: server.LimitedServer) -> None:
+    """One turn of its loop."""
+    wasyncore.loop(timeout=0.1, map=serving._map, count=1, use_poll=True)
+
+
+@pytest.fixture
+def port(serving: server.LimitedServer) -> Iterator[int]:
+    """The port of the server while it serves."""
     ended = threading.Event()
 
     def serve() -> None:
         while not ended.is_set():
-            wasyncore.loop(timeout=0.1, map=serving._map, count=1, use_poll=True)
+            turn(serving)
 
     thread = threading.Thread(target=serve)
     thread.start()
-    yield listening.getsockname()[1]
+    yield serving.effective_port
     ended.set()
     thread.join(timeout=60)
     assert not thread.is_alive()
-    serving.task_dispatcher.shutdown()
-    wasyncore.close_all(serving._map)
 
 
 def connect(port: int) -> socket.socket:
@@ -77,6 +88,20 @@ def test_unfinished_connections_keep_nobody_out(port: int) -> None:
         assert status(stack.enter_context(connect(port)), "/?token=s3cret") == 302
         assert status(known, "/?token=s3cret") == 302, "who has shown the token stays"
         assert all(map(is_closed, strangers)), "some to make room, the rest when their time is over"
+
+
+def test_a_request_behind_a_crowd_is_read_after_few_turns(serving: server.LimitedServer) -> None:
+    """Each turn looks at every connection: one for each that waits made the answer late on a loaded machine."""
+    read: list[object] = []
+    serving.add_task = read.append  # no thread answers: what counts is when the request has been read
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            stack.enter_context(connect(serving.effective_port)).sendall(UNFINISHED)
+        known = stack.enter_context(connect(serving.effective_port))
+        known.sendall(b"GET /?token=s3cret HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        for _ in range(200 // server.STRANGERS * 8):
+            turn(serving)
+        assert len(read) == 1
 
 
 def test_a_stranger_who_sends_slowly_or_was_refused_is_closed(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
