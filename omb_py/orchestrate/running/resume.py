@@ -19,7 +19,7 @@ from omb_py.options.request import NEWEST, SuitePosition
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.store.keys import digest
-from omb_py.results.store.paths import REPORTS, pass_over
+from omb_py.results.store.paths import REPORTS, pass_over, report_files
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import reason, write_atomically
 
@@ -228,6 +228,8 @@ def find_unfinished(
     fits = [run for run in known if which == NEWEST or run.startswith(which)]
     if which == NEWEST and not known:
         return None
+    if not fits and (done := [path.stem for path in report_files(store) if path.stem.startswith(which)]):
+        raise UsageError(f"--resume={which}: run {done[-1]} is finished: leave --resume out to measure anew")
     if which != NEWEST and len(fits) != 1:
         ids = ", ".join(sorted(known)[-5:]) or "none"
         why = f"several interrupted {what}s begin so" if fits else f"no interrupted {what} has this id"

@@ -153,7 +153,10 @@ def unreached(lines: Sequence[str]) -> bool:
 _MIB = 1 << 20
 
 
-def _of_a_bus_error(host: str, folder: str = "/dev/shm") -> str:
+_SHARED = "/dev/shm"
+
+
+def _of_a_bus_error(host: str, folder: str = _SHARED) -> str:
     """Advice after SIGBUS, which the kernel sends where a page of shared memory cannot be had."""
     room = f"df -h {folder} shows it"
     if host == socket.gethostname():
@@ -174,6 +177,9 @@ def advice(why: str, host: str) -> str:
         return _of_a_bus_error(host)
     if any(name in why for name in ("SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE")):
         return "the communication library crashed: try another -m, --binding mpi4py, or another library version"
+    if host == socket.gethostname() and not os.access(_SHARED, os.W_OK):
+        shared = f"{_SHARED} on {host} cannot be written, and the library may need it"
+        return f"{shared}: mount -o remount,rw {_SHARED}"
     if "exit status" in why:
         return "see its last words above"
     return f"see its last words above, and dmesg on {host}"

@@ -174,6 +174,13 @@ def test_an_unknown_run_is_refused(run) -> None:
     assert code == 2 and "no interrupted comparison has this id" in err
 
 
+def test_a_finished_comparison_says_so(run) -> None:
+    finished = run(LINE)[1]["run_id"]
+    code, report, err = run(f"{LINE} --resume={finished}")
+    assert (code, report) == (2, {})
+    assert f"--resume={finished}: run {finished} is finished: leave --resume out to measure anew" in err
+
+
 class TestLaunchThatDoesNotBegin:
     """Simulated ranks that join late: the launch fails before its first cell."""
 

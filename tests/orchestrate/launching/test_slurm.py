@@ -9,22 +9,31 @@ from collections.abc import Iterator
 import pytest
 
 from omb_py.launchers.mpi_library import mpi_library
-from omb_py.launchers.mpiexec_family import MPICH
+from omb_py.launchers.srun import srun_type
 from omb_py.results.store.read import load
 from tests.orchestrate.accept.test_contract_file import ROWS
 from tests.support.machines import slurm
 from tests.support.machines.slurm import Slurm
 
-pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing())]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.mpi,
+    pytest.mark.each_library,
+    pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing()),
+]
 OMB = (sys.executable, "-m", "omb_py")
+SRUN = ("srun", "-N", "2", "-n", "2")
 TINY = ("-m", "8:8", "-i", "5", "-x", "1", "--quiet")
+
+
+def mpi_type() -> tuple[str, ...]:
+    """What srun is told for the MPI library here: pmi2 for MPICH, pmix for Open MPI."""
+    return (f"--mpi={srun_type(mpi_library(sys.executable).vendor, ('pmi2', 'pmix'))}",)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Slurm]:
     """Two nodes of two cores."""
-    if mpi_library(sys.executable).vendor != MPICH:
-        pytest.skip("Debian's Slurm has pmi2, which MPICH speaks; its pmix plugin finds no PMIx library")
     with slurm.cluster() as made:
         yield made
 
@@ -37,7 +46,7 @@ def four_nodes(cluster: Slurm) -> Iterator[Slurm]:
 
 
 def test_srun_starts_the_ranks(cluster: Slurm) -> None:
-    done = cluster.run("srun", "--mpi=pmi2", "-N", "2", "-n", "2", *OMB, "allreduce", *TINY, "--store", "joined")
+    done = cluster.run(*SRUN, *mpi_type(), *OMB, "allreduce", *TINY, "--store", "joined")
     assert done.returncode == 0, done.stderr + cluster.logs()
     assert "# OSU MPI Allreduce Latency Test" in done.stdout
     (row,) = load(cluster.folder / "joined").to_dict("records")
@@ -56,7 +65,7 @@ def test_an_allocation_says_how_many_ranks(cluster: Slurm) -> None:
 
 def test_nodes_are_named_as_slurm_names_them(cluster: Slurm) -> None:
     """All slurmd are on one host, whose name is that of none of the nodes."""
-    done = cluster.run("srun", "--mpi=pmi2", "-N", "2", "-n", "2", *OMB, "allreduce", *TINY, "--store", "named")
+    done = cluster.run(*SRUN, *mpi_type(), *OMB, "allreduce", *TINY, "--store", "named")
     assert done.returncode == 0, done.stderr + cluster.logs()
     (row,) = load(cluster.folder / "named").to_dict("records")
     assert (list(row["hosts"]), row["nodes"]) == (["node1", "node2"], 2)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
 
 from omb_py.orchestrate.supervision import failure_messages
-from omb_py.orchestrate.supervision.failure_messages import join_hint
+from omb_py.orchestrate.supervision.failure_messages import advice, join_hint
 from omb_py.orchestrate.supervision.rank_state import RankState, doing, names, next_cell, numbers, position
 
 
@@ -155,3 +156,13 @@ def test_ranks_that_are_missing_are_named_only_where_all_others_are_known() -> N
     assert failure_messages._missing([rank(0), rank(None)], 4, "never came") == "", "it may be any of the three"
     assert failure_messages._missing([rank(0), rank(1)], 2, "never came") == ""
     assert failure_messages._missing([], 2, "never came") == ""
+
+
+@pytest.mark.parametrize("why", ["", "exit status 1"])
+def test_a_shared_memory_that_cannot_be_written_is_named(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MPICH ends without a word where /dev/shm is mounted read-only."""
+    here = socket.gethostname()
+    assert "/dev/shm" not in advice(why, here)
+    monkeypatch.setattr("os.access", lambda path, mode: path != "/dev/shm")
+    assert advice(why, here).startswith(f"/dev/shm on {here} cannot be written")
+    assert "/dev/shm" not in advice(why, "another")

@@ -68,6 +68,8 @@ def _configuration(folder: Path, nodes: int, cpus: int) -> str:
         "AuthInfo": f"socket={folder}/munge.sock",
         "StateSaveLocation": folder / "state",
         "SlurmdSpoolDir": f"{folder}/spool.%n",
+        # where its pmix plugin makes a folder, whose name is the same on each node
+        "TmpFS": f"{folder}/tmp.%n",
         "SlurmctldPidFile": folder / "slurmctld.pid",
         "SlurmdPidFile": f"{folder}/slurmd.%n.pid",
         "SlurmctldLogFile": folder / "slurmctld.log",
@@ -126,6 +128,7 @@ def cluster(nodes: int = 2, cpus: int = 2) -> Iterator[Slurm]:
         _until(lambda: (folder / "munge.sock").exists(), made, "munged")
         started.append(_start(folder, "slurmctld", ["slurmctld", "-D"], environ))
         for number in range(1, nodes + 1):
+            (folder / f"tmp.node{number}").mkdir()
             started.append(_start(folder, f"slurmd{number}", ["slurmd", "-D", "-N", f"node{number}"], environ))
         _until(lambda: made.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == str(nodes), made, "nodes")
         yield made
