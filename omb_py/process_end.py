@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import sys
 import threading
 from typing import NoReturn
+
+from omb_py.errors import ENVIRONMENT, NEGATIVE, USAGE
 
 _OWN_END = frozenset({"cupy", "torch"})
 """Packages whose libraries end while Python takes itself apart."""
@@ -28,6 +31,16 @@ def end_process(code: int) -> NoReturn:
 
     ctypes.PyDLL(None).exit(code)  # it keeps the lock: no other thread of Python goes on meanwhile
     raise AssertionError("exit(3) does not return")
+
+
+def called_as_omb() -> bool:
+    """Whether this program was started by a name of OMB's, as the links of ``omb-py osu-names`` are."""
+    return os.path.basename(sys.argv[0]).startswith("osu_")
+
+
+def code_for_caller(code: int) -> int:
+    """The exit code as the caller of this program knows it: OMB's programs have one for every failure."""
+    return NEGATIVE if called_as_omb() and code in (USAGE, ENVIRONMENT) else code
 
 
 def _is_awaited() -> bool:

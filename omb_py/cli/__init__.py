@@ -24,9 +24,10 @@ from omb_py.cli.stdout import (
     survive_a_closed_pipe,
 )
 from omb_py.distribution import version_line
-from omb_py.errors import ENVIRONMENT, INTERRUPTED, NEGATIVE, OK, USAGE, OmbError, UsageError
+from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, OmbError, UsageError
 from omb_py.orchestrate.running.rank_modules import keep_own_modules, use_kept_modules
 from omb_py.orchestrate.running.rank_start import FEWER_COLLECTIONS
+from omb_py.process_end import code_for_caller
 
 __all__ = ["main"]
 
@@ -63,13 +64,7 @@ def main(args: Sequence[str] | None = None) -> int:
     if args is None:
         class_code.save()
         keep_own_modules()
-    # OMB's programs know one failure
-    return _flushed(NEGATIVE if args is None and called_as_omb() and code in (USAGE, ENVIRONMENT) else code)
-
-
-def called_as_omb() -> bool:
-    """Whether this program was started by a name of OMB's, as the links of ``omb-py osu-names`` are."""
-    return os.path.basename(sys.argv[0]).startswith("osu_")
+    return _flushed(code_for_caller(code) if args is None else code)
 
 
 def typed_words(argv: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from omb_py.backends.registry import default
-from omb_py.cli import called_as_omb
 from omb_py.cli.help import RAW, GluedOption, Page, help_all_option, tool_option
 from omb_py.cli.option_params import measuring_options, store_is_given
 from omb_py.cli.registry import commands
@@ -26,6 +25,7 @@ from omb_py.options.table import options_of, request_from, takes
 from omb_py.orchestrate.planning.availability import device_problem, gpu_here
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.resolution import resolve
+from omb_py.process_end import called_as_omb
 from omb_py.results.dialects.omb.titles import TITLES, origin
 from omb_py.results.dialects.registry import USUAL
 from omb_py.suites import find

@@ -21,6 +21,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 from omb_py.engine.rank.lifetime import die_with_parent
 from omb_py.engine.rank.reporting import LinkRefused, Reported, report, report_to_agent
 from omb_py.grammar.json_values import JsonObject
+from omb_py.process_end import code_for_caller
 
 CONTROL_VARIABLE = "OMB_PY_CONTROL"
 TOKEN_VARIABLE = "OMB_PY_TOKEN"
@@ -323,4 +324,4 @@ def _leave_measuring_core() -> None:
 
 def _end_process(code: int = LOST) -> NoReturn:
     # Only this ends a process whose main thread is blocked in a native call.
-    os._exit(code)
+    os._exit(code_for_caller(code))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 from omb_py.engine.rank.launcher_variables import on_one_host
@@ -31,14 +32,21 @@ def main() -> int:
         print("omb-py: error: rank 0 ended before it had given the collector its task", file=sys.stderr, flush=True)
         return ENVIRONMENT
     descriptor = int(os.environ.pop(ADDRESS_FD))
-    try:
-        return _collect(job, descriptor)
-    except OmbError as error:
+    said: list[OmbError] = []
+
+    def say(error: OmbError) -> None:
+        said.append(error)
         print(f"omb-py: error: {error}", file=sys.stderr, flush=True)
+
+    try:
+        return _collect(job, descriptor, say)
+    except OmbError as error:
+        if error not in said:
+            say(error)
         return error.exit_code
 
 
-def _collect(job: Job, descriptor: int) -> int:
+def _collect(job: Job, descriptor: int, say: Callable[[OmbError], None]) -> int:
     launch, skips = job.launch, list(job.skips)
     stored = stored_progress(launch.requests, job.resume)
     left = [launch] if stored is None else remaining([launch], stored)
@@ -57,7 +65,8 @@ def _collect(job: Job, descriptor: int) -> int:
     collector = Collector(run, launch, {"launcher": job.launcher, "command": []})
     spec = spec_of(run, launch)
     try:
-        supervise(collector, spec, words=None, local=on_one_host(os.environ), launcher=job.launcher, announce=announce)
+        local = on_one_host(os.environ)
+        supervise(collector, spec, words=None, local=local, launcher=job.launcher, announce=announce, failed=say)
     except OmbError:
         if run.request.part is not None:
             skips += unmeasured(launch, run, "the job ended before it was measured")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from omb_py import class_code
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
+from omb_py.process_end import code_for_caller
 
 KEPT = 32
 """Bytes of a rank for each iteration: its time in ns and in µs, the maximum over ranks and the average."""
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from omb_py.grammar.json_values import JsonValue
 
     Sweep = list[tuple[int, Cell]]
+
+
+class _NothingLeft(EnvironmentProblem):
+    """No benchmark of the launch can run: all ranks know it, and nothing is under way."""
 
 
 class Position:
@@ -122,7 +127,7 @@ class LaunchOfCells:
             except EnvironmentProblem as problem:
                 problems[name] = problem
         if len(problems) == len(benchmarks):
-            raise next(iter(problems.values()))
+            raise _NothingLeft(str(next(iter(problems.values()))))
         self.left_out = [(sweep, str(problems[name])) for name, sweep in self._sweeps() if name in problems]
         self.indexed = [(index, cell) for index, cell in self.indexed if cell.benchmark not in problems]
         self.session.check_cells(
@@ -470,19 +475,27 @@ def _measure(link: Channel, connect: Callable[[LaunchSpec], Session], before_end
         before_end()
         session.close()
         return code
+    except _NothingLeft as error:
+        # the library ends on all ranks before one of them exits: a launcher kills those that are still in it
+        before_end()
+        session.close()
+        link.send("error", code=error.exit_code, text=str(error), everywhere=True)
+        return int(link.done())
     except OmbError as error:
-        link.send("error", code=error.exit_code, text=str(error))
+        code = error.exit_code
+        link.send("error", code=code, text=str(error))
     except Exception as error:
+        code = EnvironmentProblem.exit_code
         if spec.get("debug"):
             import traceback
 
             traceback.print_exc()
-        link.send("error", code=EnvironmentProblem.exit_code, text=_explain(error, position))
+        link.send("error", code=code, text=_explain(error, position))
     link.done()
     # MPI may be in any state now, so it is not finalised; the parent ends the other ranks
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(EnvironmentProblem.exit_code)
+    os._exit(code_for_caller(code))
 
 
 def _explain(error: Exception, position: Position) -> str:

@@ -298,6 +298,7 @@ def supervise(
     hosts: tuple[str, ...] = (),
     launcher: str = "",
     announce: Callable[[str, str], None] | None = None,
+    failed: Callable[[OmbError], None] = lambda error: None,
 ) -> None:
     """Supervise a launch to its end. Raises OmbError; cells that were finished are stored in every case.
 
@@ -310,6 +311,7 @@ def supervise(
         hosts: hosts of the ranks.
         launcher: name of the launcher, for messages.
         announce: called with address and token of the supervisor before it runs.
+        failed: called with an error before it ends the ranks.
     """
     run = collector.run
     handlers = Handlers(
@@ -319,6 +321,7 @@ def supervise(
         note=lambda message: run.note_once(str(message["text"])),
         modules=collector.take_modules,
         beat=lambda message: run.command.progress.tick(),
+        failed=failed,
     )
     supervisor = Supervisor(
         spec,

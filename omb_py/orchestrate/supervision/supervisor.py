@@ -69,6 +69,8 @@ class Handlers:
     """For the names of the modules that rank 0 has loaded, where they are asked for."""
     beat: Callable[[Message], None] = _nothing
     """For heartbeats, with ``rank`` added; for a progress display."""
+    failed: Callable[[OmbError], None] = lambda error: None
+    """Called before an error ends the ranks: when they have ended, a foreign launcher prints no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ class Supervisor:
         """The message of the rank that says where the others meet it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
         self._exit = b""
         """The message that ends the ranks, once all are done."""
+        self._met_everywhere: OmbError | None = None
+        """Why no rank could measure; raised when all of them have ended the library."""
         self._server = wire.listen(local)
         self.address = wire.addresses(self._server, local, hosts)
         self._selector = selectors.DefaultSelector()
@@ -335,7 +339,10 @@ class Supervisor:
                 self._begin("worlds")
         elif kind == "error":
             text = str(message.get("text") or "a rank failed without saying why")
-            raise UsageError(text) if message.get("code") == UsageError.exit_code else EnvironmentProblem(text)
+            error = UsageError(text) if message.get("code") == UsageError.exit_code else EnvironmentProblem(text)
+            if not message.get("everywhere"):
+                raise error
+            self._met_everywhere = error
         elif kind == "meet":
             self._meeting = wire.encode({"type": "meet", "place": message["place"]})
             self._send_all(self._meeting, but=peer)
@@ -402,6 +409,8 @@ class Supervisor:
         self._handlers.beat({**message, "rank": state.number})
 
     def _all_done(self) -> None:
+        if self._met_everywhere is not None:
+            raise self._met_everywhere
         self._finish_by = self._clock + self.timeout
         self._exit = wire.encode({"type": "exit", "code": 0})
         self._send_all(self._exit)
@@ -531,6 +540,8 @@ class Supervisor:
                 self._take_in()
         finally:
             code = INTERRUPTED if isinstance(problem, KeyboardInterrupt) else getattr(problem, "exit_code", ENVIRONMENT)
+            if isinstance(problem, OmbError):
+                self._handlers.failed(problem)
             self._send_all(wire.encode({"type": "exit", "code": code}))
             self._stop(failed=True)
         lines = self._output.last_lines(_LAST_LINES)

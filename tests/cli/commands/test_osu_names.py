@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.cli import main, typed_words
 from omb_py.results.dialects.omb.titles import TITLES
-from tests.support.machines.mpi import run_command
+from tests.support.machines.mpi import run_command, start
 
 ON_MOCK = ("--backend", "mock", "-n", "2", "-m", "8:8", "--no-store")
 
@@ -48,6 +48,13 @@ def test_a_refusal_ends_as_in_omb(programs: Path, words: tuple[str, ...]) -> Non
     ended = run(programs / "osu_latency", *words)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("omb-py: error: ")
+
+
+@pytest.mark.mpi
+def test_what_ranks_find_out_together_ends_as_in_omb(programs: Path) -> None:
+    ended = start([str(programs / "osu_bw_fan_in"), "-m", "8:8"], 2)
+    assert ended.returncode in (1, 9), "9: mpiexec killed the rank that was left"
+    assert "bw_fan_in needs several nodes" in ended.stderr
 
 
 def test_a_program_of_its_own_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

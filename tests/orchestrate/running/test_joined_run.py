@@ -92,6 +92,16 @@ def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
     assert re.search(rf"did not join one world: .* each world of {vendor} \S+ has 1", told.stderr.splitlines()[-1])
 
 
+@pytest.mark.each_library
+@pytest.mark.mpi
+def test_what_no_rank_can_measure_is_said_once_with_its_code() -> None:
+    """The first rank that exits lets the launcher end the others, MPICH's with signal 9, and close its pipes."""
+    for _ in range(3):
+        told = under_mpiexec(2, "bw_fan_in", "-m", "8:8", "--no-store")
+        assert told.returncode in (3, 9), told.stderr
+        assert told.stderr.count("omb-py: error: bw_fan_in needs several nodes") == 1
+
+
 def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     launches = plan(Request("allreduce", bindings=("native", "mpi4py"), launches=2), 2)
     chosen, skips = _fitting(launches)
