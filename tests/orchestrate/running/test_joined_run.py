@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -122,6 +123,16 @@ def test_a_collector_whose_rank_0_died_says_so_in_a_line() -> None:
     assert (done.returncode, done.stderr) == (3, says)
 
 
+def test_a_collector_whose_address_nobody_reads_says_so_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
+    (launch,) = plan(Request("allreduce", store=None), 2)
+    collector = joined_run.CollectorProcess(joined_run.Job(launch, "mpiexec", []))
+    with open(os.devnull) as nothing:  # in place of the pipe, whose last reader goes so
+        os.dup2(nothing.fileno(), collector._reader)
+    collector.begin()
+    assert collector.wait() == 3
+    assert capfd.readouterr().err == "omb-py: error: rank 0 ended before it had the address of its collector\n"
+
+
 @pytest.mark.each_library
 @pytest.mark.mpi
 @pytest.mark.faults
@@ -135,6 +146,7 @@ def test_a_rank_that_ends_before_init_leaves_nobody_waiting(tmp_path: Path) -> N
     assert done.returncode != 0 and "Traceback" not in done.stderr
 
 
+@pytest.mark.each_library
 @pytest.mark.mpi
 @pytest.mark.faults
 @pytest.mark.parametrize(
