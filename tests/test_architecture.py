@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "suites/workloads/traces/timeline.py": "names of kernels and calls in a Kineto trace",
     "suites/training/loop.py": "process groups of PyTorch, by PyTorch's names for them",
     "suites/training/settings.py": "process groups of PyTorch, by PyTorch's names for them",
+    "omb_py/orchestrate/launching/rehearsal.py": "where no nodes can be made, a rehearsal is a simulation",
     "results/dialects/omb/text.py": "the column `backend` of stored rows chooses between the titles of OMB's programs",
     "results/dialects/imb/reader.py": "the column `backend` of another tool's rows",
     "results/dialects/nccl/command_line.py": "command lines of nccl-tests are those of this backend",

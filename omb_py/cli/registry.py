@@ -85,6 +85,7 @@ OURS: Mapping[str, Command] = {
         _ours("report", "report:command", "one HTML file of what was measured and what is slower"),
         _ours("plot", "plot:command", "one picture for slides: who is fastest, with the crossover"),
         _ours("dashboard", "dashboard:command", "explore the results in a browser, on 127.0.0.1"),
+        _ours("rehearse", "rehearse:command", "a command on several nodes that are this machine"),
         _ours("osu-names", "osu_names:command", "a folder of osu_latency, osu_bw, … for scripts made for OMB"),
         _ours("completion", "info:completion_command", "shell completion for bash, zsh and fish"),
     )

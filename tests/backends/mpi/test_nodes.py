@@ -74,7 +74,7 @@ def test_nodes_with_one_host_name_are_two_nodes_and_named_as_the_user_did(called
         pytest.skip(why_not())
     with hosts(2) as cluster:
         names = [cluster.address(0), cluster.address(1)] if called else list(cluster.names)
-        launcher = " ".join(cluster.agent(tmp_path, "image" if called else "$host"))
+        launcher = " ".join(cluster.words(tmp_path, "image" if called else "$host"))
         few = ["-m", "8", "-i", "5", "-x", "1", "-W", "4", "--store", str(tmp_path)]
         where = ["--hosts", ",".join(names), "--launcher-args", launcher]
         done = run_omb_py("bw_fan_in", "-n", "2", *where, *few, cwd=ROOT, **YIELD)

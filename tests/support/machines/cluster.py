@@ -78,7 +78,7 @@ differ, so that each must be known well where hosts that share two cores make on
 
 def command(cluster: Hosts, folder: Path, *words: str) -> list[str]:
     """The command line of ``omb-py`` on all hosts, one rank each."""
-    launcher = " ".join(cluster.agent(folder))
+    launcher = " ".join(cluster.words(folder))
     where = ["--hosts", ",".join(cluster.names), "--launcher-args", launcher]
     return [sys.executable, "-m", "omb_py", words[0], *where, *words[1:]]
 
