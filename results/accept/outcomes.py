@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,8 @@ def _ended(path: Path) -> AcceptOutcome | None:
     entries = [entry for line in lines if (entry := entry_of(line)) and "done" in entry and "verdict" in entry]
     if not entries:
         return None
-    known = {one.name for one in fields(AcceptOutcome)}
-    last: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entries[-1].items()}
-    try:
-        return AcceptOutcome(**{name: last[name] for name in known & last.keys()} | {"run_id": path.stem})
-    except TypeError:  # a word is missing
-        return None
+    end = entries[-1]
+    suite, bounds, headline = (str(end.get(name, "")) for name in ("suite", "bounds", "headline"))
+    lists = [end.get(name) for name in ("hosts", "failed")]
+    hosts, failed = (tuple(map(str, each)) if isinstance(each, list) else () for each in lists)
+    return AcceptOutcome(suite, bounds, hosts, str(end["verdict"]), headline, failed, path.stem, str(end["done"]))
