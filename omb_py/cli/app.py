@@ -161,7 +161,7 @@ ROOT = Root(
     options_metavar="",
     no_args_is_help=False,
     help="Communication benchmarks in Python, over MPI, NCCL and Gloo: the OSU Micro-Benchmarks (OMB) and more, "
-    "with every sample stored. Names may have OMB's osu_ in front.",
+    "every sample stored. Names may begin with osu_.",
 )
 
 

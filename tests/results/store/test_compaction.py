@@ -23,6 +23,8 @@ from omb_py.results.store.provenance import provenance_of, provenances, read_pro
 from omb_py.results.store.read import load, load_table, to_rows
 from omb_py.results.store.recovery import recover
 from omb_py.results.store.write import write_launch
+from tests.results.store import writers as writer_program
+from tests.support.machines.mpi import ROOT
 from tests.support.patience import PATIENCE_S
 from tests.support.tiers import few_quick
 
@@ -265,7 +267,7 @@ def test_merging_beside_readers_and_writers(tmp_path) -> None:
     (tmp_path / "store").mkdir()
     store = tmp_path / "store"
     writers = [
-        subprocess.Popen([sys.executable, str(Path(__file__).with_name("writers.py")), str(store), name, "30"])
+        subprocess.Popen([sys.executable, "-m", writer_program.__name__, str(store), name, "30"], cwd=ROOT)
         for name in ("a", "b")
     ]
     merger = subprocess.Popen([sys.executable, "-c", MERGES, str(store)], stdout=subprocess.PIPE, text=True)
@@ -275,7 +277,7 @@ def test_merging_beside_readers_and_writers(tmp_path) -> None:
             rows = [(row["launch_id"], row["size_bytes"]) for row in to_rows(load_table(store, on_skip=pytest.fail))]
             assert len(rows) == len(set(rows)) and seen <= set(rows)
             seen = set(rows)
-            assert merger.poll() is None
+            assert merger.poll() is None and not any(writer.poll() for writer in writers)
     finally:
         (store / "enough").touch()
         told, _ = merger.communicate(timeout=PATIENCE_S)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,8 @@ from omb_py.results.store.integrity import verify
 from omb_py.results.store.paths import files
 from omb_py.results.store.provenance import provenances
 from omb_py.results.store.read import load
+from tests.results.store import writers as writer
+from tests.support.machines.mpi import ROOT
 
 LAUNCHES = 5
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -29,10 +30,9 @@ def test_many_writers_on_one_folder(writers, tmp_path, monkeypatch) -> None:
         monkeypatch.setattr(index, name, value)
     store = tmp_path / "store"
     store.mkdir()
-    script = str(Path(__file__).with_name("writers.py"))
-    words = [[sys.executable, script, str(store), f"w{n}", str(LAUNCHES)] for n in range(writers)]
+    words = [[sys.executable, "-m", writer.__name__, str(store), f"w{n}", str(LAUNCHES)] for n in range(writers)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
-    running = [subprocess.Popen(line, env=environment, stderr=subprocess.PIPE) for line in words]
+    running = [subprocess.Popen(line, cwd=ROOT, env=environment, stderr=subprocess.PIPE) for line in words]
     try:
         seen = 0
         merged = 0

@@ -1,4 +1,4 @@
-"""A process that writes launches into a store: ``python writers.py STORE NAME LAUNCHES``."""
+"""A process that writes launches into a store: ``python -m tests.results.store.writers STORE NAME LAUNCHES``."""
 
 from __future__ import annotations
 
