@@ -126,7 +126,7 @@ class LaunchOfCells:
                 check_needs(benchmark, self.session)
             except EnvironmentProblem as problem:
                 problems[name] = problem
-        if len(problems) == len(benchmarks):
+        if problems and len(problems) == len(benchmarks):  # a resumed launch may have none left
             raise _NothingLeft(str(next(iter(problems.values()))))
         self.left_out = [(sweep, str(problems[name])) for name, sweep in self._sweeps() if name in problems]
         self.indexed = [(index, cell) for index, cell in self.indexed if cell.benchmark not in problems]
