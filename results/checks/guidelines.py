@@ -151,6 +151,23 @@ def batches(number: int) -> int:
     return 1 << max(0, number - 2)
 
 
+def can_decide(number: int, launches: int, cells: int, rules: GuidelineRules) -> bool:
+    """Whether round `number`, or a later one, has launches enough for a verdict on any of so many cells.
+
+    Args:
+        number: of a round from 1.
+        launches: of the first round.
+        cells: all that round `number` would measure.
+
+    >>> can_decide(2, 6, 78, GuidelineRules()), can_decide(2, 7, 78, GuidelineRules())
+    (False, True)
+    """
+    return any(
+        launches * batches(later) >= fewest_launches(max(spent(rules.alpha, (later, rules.rounds))) / cells)
+        for later in range(number, rules.rounds + 1)
+    )
+
+
 def by_round(rows: Iterable[Row]) -> dict[Round, list[GuidelinePair]]:
     """Make the pairs of stored rows (:func:`pairs_of`), by the round in which they were measured."""
     by_place: dict[Round, list[Row]] = {}

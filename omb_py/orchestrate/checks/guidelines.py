@@ -23,7 +23,7 @@ from omb_py.orchestrate.running.run import new_run, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.printing.printers import Kept
 from omb_py.results.checks.guideline_report import GuidelineReport, report_of
-from omb_py.results.checks.guidelines import MOST_ROUNDS, ROUND_TAG, GuidelineRules, batches, fewest
+from omb_py.results.checks.guidelines import MOST_ROUNDS, ROUND_TAG, GuidelineRules, batches, can_decide, fewest
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
 
 DEFAULT_LAUNCHES = 10
@@ -148,6 +148,8 @@ def check_guidelines(
         report = report_of(kept.rows, rules)
         wanted = {(j.pair.name, j.pair.size_bytes) for j in report.judged if j.verdict == "UNCLEAR"}
         if not wanted or (until and time.monotonic() > until):
+            break
+        if not can_decide(round_number + 1, launches, len(wanted), rules):
             break
     return replace(report, skipped=skipped, run_id=run.run_id, seed=run.seed)
 

@@ -61,6 +61,15 @@ def test_a_planted_wait_is_found_and_costs_what_was_planted(run) -> None:  # typ
         assert cell["lost_us"] == pytest.approx(50, rel=0.15)
 
 
+@pytest.mark.parametrize(("launches", "made"), [(4, 4), (5, 20)])
+def test_a_round_that_can_decide_nothing_is_not_made(run, launches: int, made: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    line = f"{SMALL} --launches {launches} --mock noise=0.01 --inject busy:0:50000"
+    code, out, err = run(line)
+    assert load(tmp_path)["launch_id"].nunique() == made
+    assert (code, "2 unclear" in out, "round 2" in err) == ((0, True, False) if made == 4 else (1, False, True))
+    assert made > 4 or "unclear with fewer than 10 launches in a round" in out
+
+
 def test_gloo_has_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
     from omb_py.backends.registry import capabilities_of
     from omb_py.options.request import Request

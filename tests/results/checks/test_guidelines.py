@@ -178,6 +178,18 @@ def test_rounds_share_what_may_be_spent(rounds: int) -> None:
     assert [guidelines.batches(number) for number in range(1, 6)] == [1, 1, 2, 4, 8]
 
 
+@pytest.mark.parametrize(("launches", "decides"), [(1, False), (5, False), (6, True), (12, True)])
+def test_a_round_that_can_decide_nothing_is_known_beforehand(launches: int, decides: bool) -> None:
+    """The clearest violations there are get no verdict from so few launches, in no round."""
+    rules, words = GuidelineRules(), set[str]()
+    for number in (2, 3):
+        made = launches * guidelines.batches(number)
+        clearest = [GuidelinePair(f"gl{k}", "", 8, (9.0,) * made, (1.0,) * made) for k in range(20)]
+        words |= {one.verdict for one in judge(clearest, rules, (number, 3))}
+    assert guidelines.can_decide(2, launches, 20, rules) is decides is ("VIOLATED" in words)
+    assert not guidelines.can_decide(4, launches, 20, rules), "there is no fourth round"
+
+
 def test_fresh_launches_decide() -> None:
     """Slow in the first launches alone is not violated; the launches of later rounds say it, and only those."""
     slow, fine = pair(1.5), pair(1.0, launches=16, seed=2)
