@@ -48,7 +48,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import now
-from omb_py.orchestrate.running.resume import cell_key
+from omb_py.orchestrate.running.resume import cell_key, note_new
 from omb_py.orchestrate.running.resume import key_of as key_of_row
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import check_no_launcher, ranks_here
@@ -171,6 +171,7 @@ class _Acceptance:
         if run_id and self.log.begun:
             self.log.begun.check(begun, run_id)
         self.run = new_run(first, plan_launches(requests), run_id)
+        note_new(self.run.note, self.asked.resume, run_id, f"interrupted acceptance of {self.suite.name}", self.store)
         started = self.log.started_at or now()
         rule, store = self.how.rule, str(self.store)
         out = AcceptReport(

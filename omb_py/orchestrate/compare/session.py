@@ -28,7 +28,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.resume import declare_design, find_unfinished, forget_design
+from omb_py.orchestrate.running.resume import declare_design, find_unfinished, forget_design, note_new
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher, run_apart
 from omb_py.printing.printers import Kept
@@ -289,6 +289,7 @@ def _begin(
         request = request.changed(seed=int(earlier[1]["seed"]))
         design = planned_before(design, earlier[1])
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
+    note_new(run.note, resume, earlier, "interrupted comparison", store)
     design = replace(design, seed=run.seed)
     keep = partial(keep_plan, store, run.run_id, declared)
     measurer = Measurer(ready, plans, run, design.rules, work, keep)

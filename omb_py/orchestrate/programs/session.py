@@ -34,7 +34,7 @@ from omb_py.orchestrate.programs.mapped_files import MappedFile
 from omb_py.orchestrate.programs.measured import Repetitions, check_rows, why_elsewhere
 from omb_py.orchestrate.programs.reading import OutputReading, rows_of
 from omb_py.orchestrate.running.progress import progress_for
-from omb_py.orchestrate.running.resume import declare_design, find_unfinished, forget_design
+from omb_py.orchestrate.running.resume import declare_design, find_unfinished, forget_design, note_new
 from omb_py.orchestrate.running.run import drawn_seed
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
@@ -119,6 +119,7 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
         program.check()
     check_writable(design.store)
     earlier = find_unfinished(design.store, resume, design.declared()) if resume else None
+    note_new(design.note, resume, earlier, "interrupted comparison", design.store)
     if earlier is not None:
         run_id, seed = earlier[0], int(earlier[1]["seed"])
         plan = replace(planned_before(design.plan, earlier[1]), seed=seed)

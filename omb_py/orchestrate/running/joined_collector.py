@@ -50,7 +50,7 @@ def _collect(job: Job, descriptor: int, say: Callable[[OmbError], None]) -> int:
     launch, skips = job.launch, list(job.skips)
     stored = stored_progress(launch.requests, job.resume)
     left = [launch] if stored is None else remaining([launch], stored)
-    run = begin_run(launch.requests, [launch], left, stored, job.run_id)
+    run = begin_run(launch.requests, [launch], left, stored, job.resume, job.run_id)
     launch = left[0] if left else replace(launch, cells=())
     for note in job.notes:
         run.note(note)

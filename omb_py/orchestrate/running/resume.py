@@ -8,7 +8,7 @@ options have changed is measured again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -160,6 +160,12 @@ def stored_run(store: Path, part: SuitePosition, which: str, *, accepting: bool)
     if any(launch.startswith(f"{run_id}-") for launch in alive):
         raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")
     return StoredRun(run_id, _rows_of(store, run_id))
+
+
+def note_new(note: Callable[[str], None], which: str | None, earlier: object, what: str, store: Path | None) -> None:
+    """Note that a new run begins where ``--resume`` (`which`) found none of `what`, as ``interrupted tuning``."""
+    if which is not None and earlier is None:
+        note(f"--resume: no {what} in {str(store)!r}: a new one begins")
 
 
 def remaining(launches: Sequence[LaunchPlan], known: SuiteProgress) -> list[LaunchPlan]:

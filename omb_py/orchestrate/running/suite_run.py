@@ -20,7 +20,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
-from omb_py.orchestrate.running.resume import SuiteProgress, progress, remaining
+from omb_py.orchestrate.running.resume import SuiteProgress, note_new, progress, remaining
 from omb_py.orchestrate.running.run import describe_launch, finish, new_run, start
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
@@ -67,7 +67,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     if not requests:
         print_skipped(skips)
         raise EnvironmentProblem("nothing of this suite can be measured here")
-    run = begin_run(requests, launches, left, stored)
+    run = begin_run(requests, launches, left, stored, resume)
     try:
         make_launches(run, left, skips)
     finally:
@@ -97,11 +97,15 @@ def begin_run(
     launches: list[LaunchPlan],
     left: list[LaunchPlan],
     stored: SuiteProgress | None,
+    resume: str | None,
     run_id: str | None = None,
 ) -> Run:
     """Begin a run, or the one that is resumed. Raises EnvironmentProblem when results cannot be stored."""
+    first = requests[0]
     log = next((request.validation_log for request in requests if request.validation_log), None)
-    run = new_run(replace(requests[0], validation_log=log), launches, stored.run_id if stored else run_id)
+    run = new_run(replace(first, validation_log=log), launches, stored.run_id if stored else run_id)
+    if first.part is not None:
+        note_new(run.note, resume, stored, f"run of suite {first.part.suite}", first.store)
     run.command.progress.plan([len(launch.cells) for launch in left])
     if stored is not None:
         run.failed = bool(stored.wrong)

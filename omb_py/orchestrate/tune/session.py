@@ -16,7 +16,7 @@ from omb_py.orchestrate.compare.session import ComparisonInterrupted
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.resume import TUNING, declare_design, find_unfinished, forget_design
+from omb_py.orchestrate.running.resume import TUNING, declare_design, find_unfinished, forget_design, note_new
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.orchestrate.tune.conclusion import files_of, proposal, report_of, unproven_files, write_files
@@ -160,6 +160,7 @@ def _begin(
     first = checked[0].request
     if earlier is None:
         run = new_run(first, list(plans))
+        note_new(run.note, request.resume, earlier, "interrupted tuning", store)
         design = {**declared, "seed": run.seed, "failed": {}}
         declare_design(store, run.run_id, design, TUNING)
         return StoredTuning(design), run

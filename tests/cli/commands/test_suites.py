@@ -91,6 +91,11 @@ def test_resume(form: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert load("omb-results")["run_id"].nunique() == 1
 
 
+def test_a_resumed_run_that_never_began_says_so(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "mine.toml", "--backend", "mock", "--resume"]) == 0
+    assert "--resume: no run of suite mine in 'omb-results': a new one begins\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("line", ["suite check bad.toml", "run bad.toml", "suite show bad.toml"])
 def test_a_wrong_key_is_refused_by_its_line_and_nothing_is_measured(
     line: str, mine: Path, capsys: pytest.CaptureFixture[str]

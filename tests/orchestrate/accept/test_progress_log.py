@@ -34,7 +34,7 @@ def accepted(
     store: Path, text: str = TEXT, resume: str | None = None, mock: str = "", values: Any = None, **more: Any
 ) -> AcceptReport:
     values = {"seed": 1, "quiet": True, **({"mock": mock} if mock else {}), **(values or {})}
-    asked = AcceptRequest(CommandLine(), values, quiet=True, resume=resume, **more)
+    asked = AcceptRequest(CommandLine(), values, resume=resume, **{"quiet": True, **more})
     return accept(parse_suite(text, "f.toml"), asked, store)
 
 
@@ -107,6 +107,15 @@ def test_bare_resume_after_the_end_begins_a_new_run(tmp_path: Path) -> None:
     assert second.run_id != first.run_id and second.deviations == [] and second.launches == first.launches
     (judged,) = accepted(tmp_path, resume=first.run_id).deviations
     assert judged.startswith("judged at ") and "; judged again at " in judged
+
+
+def test_with_nothing_interrupted_it_begins_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for resume, said in ((None, 0), ("last", 1)):
+        with cut_off(monkeypatch, 0):
+            accepted(tmp_path, values={"quiet": False}, resume=resume, quiet=False)
+        assert capsys.readouterr().err.count("--resume: no interrupted acceptance of mine in ") == said
 
 
 @pytest.mark.slow

@@ -151,6 +151,7 @@ def test_a_comparison_that_another_process_measures_is_refused(run, interrupt, m
 def test_with_nothing_interrupted_it_begins(run) -> None:
     code, report, err = run(f"{LINE} --resume")
     assert code == 1 and report["cells"] and "is resumed" not in err
+    assert err.count("--resume: no interrupted comparison in ") == 1
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,13 @@ def test_what_was_measured_before_a_failure_is_kept_and_resumed(osu: Osu, design
     assert [overall(judged) for judged in report.judged] == ["SLOWER"] * 3
 
 
+def test_with_nothing_interrupted_it_begins_and_says_so(
+    osu: Osu, design: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare_programs(design(osu(1), osu(1), quiet=False), resume="last").base.count == 8
+    assert capsys.readouterr().err.count("--resume: no interrupted comparison in ") == 1
+
+
 def test_another_command_does_not_resume(osu: Osu, design: Make, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     new = f"sh -c '[ ! -e {gate} ] && touch {gate} && {osu(1.1)}'"

@@ -184,6 +184,14 @@ def test_a_resumed_tuning_has_the_same_options_and_remembers_failures(
     assert (code, "dead is excluded: rank 3" in err, "dead" in made) == (130, True, False)
 
 
+def test_with_nothing_interrupted_it_begins_and_says_so(tune: Run, interrupt: Callable[[int], list[str]]) -> None:
+    interrupt(1)
+    code, _, err = tune(more="--resume")
+    assert (code, err.count("--resume: no interrupted tuning in ")) == (130, 1)
+    code, _, err = tune(more="--resume")
+    assert "is resumed: " in err and "--resume: no " not in err
+
+
 @pytest.mark.slow
 def test_several_numbers_of_ranks_have_rules_of_their_own(tune: Run) -> None:
     code, report, _ = tune(more="-n 2,4 -m 64,64K")
