@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from omb_py.cli import main
 from omb_py.cli.suite_options import CommandLine
-from omb_py.errors import UsageError
-from omb_py.orchestrate.accept.contract_file import Contract, read_contract
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.options.table import TABLE as OPTIONS
+from omb_py.orchestrate.accept.contract_file import MACHINE_KEYS, Contract, read_contract
 from omb_py.orchestrate.accept.criteria_file import read_criteria
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.suites.node_layout import NodeContents
 from omb_py.orchestrate.suites.suite_file import parse_suite
+from omb_py.orchestrate.suites.trust import FILES, STARTS
 from omb_py.printing.writers import to_text
 from omb_py.results.accept.report import AcceptReport, document_of, exit_code
 from omb_py.suites.shipped import shipped
@@ -194,6 +197,38 @@ def test_a_bad_row_is_one_line(old: str, new: str, says: str) -> None:
     with pytest.raises(UsageError, match=r"^[^\n]+$") as caught:
         read_criteria(parse_suite(TABLE.replace(old, new), "f.toml"))
     assert says in str(caught.value) and str(caught.value).startswith("f.toml:")
+
+
+class TestOfAStranger:
+    """A contract from elsewhere has numbers and names: it starts nothing, opens no file and writes no raw text."""
+
+    @pytest.mark.parametrize("table", ["", "[machine]\n", "[promised]\n"])
+    def test_it_can_say_nothing_of_a_suite_or_a_command_line(self, table: str, tmp_path: Path) -> None:
+        suite, path = parse_suite(TABLE, "f.toml"), tmp_path / "c.toml"
+        criteria = read_criteria(suite)
+        named = {option.long for option in OPTIONS} | {*STARTS, *FILES, "defaults", "entry", "criterion", "accept"}
+        for key in sorted(named - {*MACHINE_KEYS}):
+            path.write_text(f'{table}{key} = "/bin/sh"\n')
+            with pytest.raises(UsageError, match=r"^[^\n]+:[12]: [^\n]*key '[^\n]+$"):
+                read_contract(path, suite, criteria)
+
+    def test_its_nodes_are_none_but_those_of_the_user(self, tmp_path: Path) -> None:
+        names = '["--launcher-args=/bin/sh", "elsewhere"]'
+        with pytest.raises(EnvironmentProblem, match="nothing of this suite can be measured here"):
+            accepted(tmp_path, contract=f"[machine]\ndistant = {names}\nnearest = {names}\n")
+
+    def test_its_words_reach_terminal_and_page_as_text(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        name, bell = "<script>alert(1)</script>", r"\u001b]0;x\u0007"
+        Path("c.toml").write_text(f'[machine]\ndistant = ["{name}", "{bell}"]\n')
+        Path("s.toml").write_text(TABLE.replace("[defaults]\n", "[defaults]\nmock = 'nodes=4'\n"))
+        line = "accept ./s.toml --no-correctness --contract c.toml --store s --output page.html --output page.md"
+        assert main(line.split()) == 3
+        said = "".join(capsys.readouterr()) + Path("page.md").read_text() + Path("page.html").read_text()
+        assert "script>alert(1)" in said, "it is shown"
+        assert name not in Path("page.html").read_text() and not {"\x1b", "\x07"} & {*said}
 
 
 def test_a_contract_that_says_nothing() -> None:
