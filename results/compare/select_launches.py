@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 TAG = "tag"
 _VERSION = "library_version"
+_SHORT = 3
+"""With so few cells the texts of two launches may well be equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ def is_folder_of_logs(word: str) -> bool:
 def _read_logs(folder: Path, more: Sequence[str], on_skip: OnSkip | None) -> SideLaunches:
     """Read each file of a folder as a launch, or as several where it has several tables of one kind.
 
+    A short text that another folder has too is a launch of its own there.
+
     Raises:
         UsageError: no file could be read.
     """
@@ -96,7 +100,13 @@ def _read_logs(folder: Path, more: Sequence[str], on_skip: OnSkip | None) -> Sid
         rows = _load(store, on_skip, more)
         if not rows:
             raise UsageError(f"no file of {folder} is a log that a reader knows: omb-py results import FILE says why")
-        return SideLaunches(str(folder), rows, _provenances(store, rows))
+        side = SideLaunches(str(folder), rows, _provenances(store, rows))
+    place = sha256(bytes(folder.resolve())).hexdigest()[:8]
+    cells = Counter(row["launch_id"] for row in rows)
+    for row in rows:
+        if cells[row["launch_id"]] <= _SHORT:
+            row["launch_id"] = f"{row['launch_id']}-{place}"
+    return side
 
 
 def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tuple[SideLaunches, SideLaunches]:

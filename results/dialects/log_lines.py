@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import json
 import lzma
 import re
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _PROGRAM = r"[\w.-]+ [\w./-]+\[\d+\]: "
+_LEVEL = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|SUCCESS|TRACE)\s*"
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -30,10 +32,12 @@ def _any_of(*patterns: str) -> re.Pattern[str]:
 
 _TIME = _any_of(
     r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[|<)",  # mpirun --timestamp-output
-    # GitHub Actions and gh run view; GitLab; journalctl -o short-iso; kubectl logs --timestamps
-    rf"(?:[^\t]*\t[^\t]*\t)?{_ISO}(?: \d\d[OE][ +]| {_PROGRAM}| |$)",
+    rf"{_ISO}(?: - [\w.]+ - {_LEVEL}- | \| {_LEVEL}\| [\w.:<>]+ - )",  # Python's logging, loguru
+    # GitHub Actions and gh run view; GitLab; a node's /var/log/pods; journalctl -o short-iso; kubectl logs --timestamps
+    rf"(?:[^\t]*\t[^\t]*\t)?{_ISO}(?: \d\d[OE][ +]| std(?:out|err) [FP] | {_PROGRAM}| |$)",
     rf"\[{_ISO}\] ",  # Jenkins
-    rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d (?:{_PROGRAM})?",  # journalctl, ts
+    rf"\[\d{{4}}-\d\d-\d\d, \d\d:\d\d:\d\d [A-Z]{{3,4}}\] \{{[^}}\s]+\}} {_LEVEL}- ",  # Airflow
+    rf"(?:<\d{{1,3}}>)?[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d (?:{_PROGRAM})?",  # syslog, journalctl, ts
     r"\[\d\d:\d\d:\d\d(?:\.\d{1,9})?\] |\d\d:\d\d:\d\d(?:\.\d{1,9})? ",  # ts '%H:%M:%S'
 )
 """When a line was printed."""
@@ -43,12 +47,13 @@ _LABEL = _any_of(
     r"<std(?:out|err)>:\s?",
     r"\[default\d+\]:\s?",  # torchrun --tee
     r"\[pod/[^\s\]]+\] ",  # kubectl logs --prefix
+    r"\((?:[\w.]+ )?pid=\d+(?:, ip=[^\s)]+)?\) ",  # Ray
 )
 """Who printed a line; it stands there for this reason alone."""
 _DOUBTFUL = _any_of(
     r"\[\d+\] ",  # mpiexec -prepend-rank
     r"\s{0,4}\d+: ",  # srun -l
-    r"[\w.-]+\s*\| ",  # docker compose
+    r"(?:[\w.-]+|\[[\w.-]+\])\s*\| ",  # docker compose, podman-compose
     r"[A-Za-z][\w.-]*: |\d{1,3}(?:\.\d{1,3}){3}: ",  # pdsh, clush
     r"\[rank\d+\]:? ",
     r"\[[A-Za-z][\w.-]*:\d+\] ",  # mpiexec -prepend-pattern
@@ -59,9 +64,11 @@ _DOUBTFUL = _any_of(
 _MOST_PREFIXES = 4
 """Prefixes before a line: a collector's before a launcher's before a container's."""
 
-_MESSAGE = re.compile(
-    r"(?:\[[\d :.-]{8,30}\] )?[A-Za-z][\w.-]*:\d+:\d+ \[\d+\] (?:\S+:\d+ )?(?:NCCL|RCCL) (?:INFO|WARN|TRACE|ABORT)\b.*"
+_MESSAGE = _any_of(
+    r"(?:\[[\d :.-]{8,30}\] )?[A-Za-z][\w.-]*:\d+:\d+ \[\d+\] (?:\S+:\d+ )?(?:NCCL|RCCL) (?:INFO|WARN|TRACE|ABORT)\b.*",
+    r"\[\d{1,12}\.\d{1,9}\] \[[A-Za-z][\w.-]*:\d+:\d+\] +\S+:\d+ +UCX +[A-Z]+ .*",
 )
+_OF_DOCKER = re.compile(r'\{"log":".*","stream":"std(?:out|err)".*\}')
 _FRAME = re.compile(r"\s*#?\d{1,3}:?\s+(?:0x[0-9a-fA-F]{6,}\b|/\S+\(\S*\)?\s*\[0x|/\S+\.so)")
 
 
@@ -110,7 +117,8 @@ def split(text: str, starts: Callable[[str], bool]) -> list[LogLine]:
         text: the whole log.
         starts: whether a line begins some benchmark's output.
     """
-    texts = [line.rstrip("\r") for line in _COLOUR.sub("", text.replace("\r\n", "\n")).split("\n")]
+    texts = [line.rstrip("\r") for line in text.replace("\r\n", "\n").split("\n")]
+    texts = [_COLOUR.sub("", _of_docker(line) if line.startswith("{") else line) for line in texts]
     ended = texts[-1] == ""
     if ended:
         texts.pop()
@@ -127,6 +135,16 @@ def split(text: str, starts: Callable[[str], bool]) -> list[LogLine]:
     last = len(texts)
     lines = [LogLine(i, _without_message(line), ended or i < last) for i, line in enumerate(texts, 1)]
     return _one_after_another(lines, labels, starts)
+
+
+def _of_docker(text: str) -> str:
+    """What a container printed, of a line of the file that Docker keeps of it."""
+    if not _OF_DOCKER.fullmatch(text):
+        return text
+    try:
+        return str(json.loads(text)["log"]).rstrip("\r\n")
+    except ValueError:
+        return text
 
 
 def _without(text: str) -> tuple[str, str]:

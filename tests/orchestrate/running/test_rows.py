@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import omb_py
 from omb_py.engine.measuring.cell_result import CellResult, LapSeries, PairRound
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import Pair, Schedule
@@ -173,3 +174,25 @@ def test_each_pair_of_a_round_has_the_row_that_it_has_when_it_is_measured_alone(
     assert [made["hosts"] for made in together] == [["a", "a"], ["b", "a"], ["a", "b"], ["b", "b"]]
     assert len({made["comparability_key"] for made in together}) == 2
     assert [made["median_us"] for made in together] == [2.0, 4.0, 2.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "ranks", "dtype", "size", "moved"),
+    [
+        ("allreduce", 2, "int32", 6, 4),
+        ("bw", 2, "float64", 12, 8),
+        ("allgather", 4, "float64", 15, 8),
+        ("bcast", 2, "float32", 7, 4),
+    ],
+)
+def test_of_a_size_that_is_no_multiple_of_the_element_the_bytes_that_moved_count(
+    benchmark: str, ranks: int, dtype: str, size: int, moved: int
+) -> None:
+    frame = omb_py.run(
+        benchmark, backends=["mock"], ranks=ranks, dtypes=[dtype], sizes=f"{size}:{size}", store=None
+    ).frame
+    (got,) = frame.to_dict("records")
+    assert (got["size_bytes"], got["bytes_per_rank"], got["count"]) == (size, moved, 1)
+    if benchmark != "bw":
+        whole = moved * (ranks if benchmark == "allgather" else 1)
+        assert got["algbw_gbps"] == pytest.approx(whole / got["mean_us"] / 1000, rel=0.01)
