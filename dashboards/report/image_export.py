@@ -21,7 +21,6 @@ from omb_py.printing.whole_file import write_whole
 from omb_py.results.store.schema import COLUMNS
 
 FORMS = ("png", "pdf")
-FIGURE_FORMS = (".png", ".svg", ".pdf")
 BROWSERS = tuple(
     "chromium chromium-browser google-chrome google-chrome-stable chrome microsoft-edge headless_shell".split()
 )
@@ -83,7 +82,7 @@ def save_figure(spec: Layout, path: Path) -> None:
 
     Args:
         spec: Plotly's data and layout, with template, width and height.
-        path: file to write; its ending is one of :data:`FIGURE_FORMS`.
+        path: file to write; its ending is one of these.
 
     Raises:
         EnvironmentProblem: there is no browser, it draws nothing, or the file cannot be written.

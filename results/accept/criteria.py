@@ -12,16 +12,6 @@ from omb_py.results.store.schema import value_of
 from omb_py.results.units import in_unit, size_text
 
 Source = Literal["contract", "baseline", "lower bound", "guideline", "drift", "interference", "promise"]
-SOURCES: tuple[Source, ...] = (
-    "contract",
-    "baseline",
-    "lower bound",
-    "guideline",
-    "drift",
-    "interference",
-    "promise",
-)
-
 
 Facts = Mapping[str, Any]
 """Columns of a cell's rows, and :data:`OPTIONS`."""

@@ -51,10 +51,8 @@ FEWEST_PAIRS, MOST_PAIRS = 10, 24
 """Pairs of launches in each round of a proof."""
 _SMALLEST_GAIN = 0.06
 """Smaller gains are not what the number of pairs is for."""
-SCREEN = 0.5
-"""Uncorrected p-value up to which a size of a proof is measured again while it is UNCLEAR."""
 _SCORES = 0.67 + 2.33
-"""Normal scores: a gain is taken into the second round (two-sided p of :data:`SCREEN`) in 99 of 100 proofs."""
+"""Normal scores: a gain is taken into the second round (two-sided p of 0.5) in 99 of 100 proofs."""
 
 
 def pairs_for(gains: Sequence[Sequence[float]]) -> int:

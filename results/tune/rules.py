@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from omb_py.errors import UsageError
 from omb_py.results.compare.tags import TUNE_DEFAULT
 from omb_py.results.store.row import Row
 
@@ -73,39 +71,6 @@ def to_json(table: RuleTable) -> str:
         rule["setting"]["variables"] = dict(rule["setting"]["variables"])
         rule["high"] = rule["high"] if math.isfinite(rule["high"]) else None
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-
-
-def from_json(text: str, what: str = "the rule table") -> RuleTable:
-    """Read a table.
-
-    Args:
-        text: what :func:`to_json` wrote.
-
-    Raises:
-        UsageError: it is no such text, or has another form.
-    """
-    try:
-        data = json.loads(text)
-        if data["form"] != FORM:
-            raise UsageError(f"{what} has form {data['form']!r}, and this omb-py reads form {FORM}: tune again")
-        rules = tuple(map(_rule, data["rules"]))
-        return RuleTable(str(data["library"]), rules, tuple((k, str(v)) for k, v in data["who"].items()))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UsageError(f"{what} is no table of omb-py tune: {type(error).__name__}: {error}") from None
-
-
-def _rule(data: Mapping[str, Any]) -> Rule:
-    last, high = data["last_bytes"], data["high"]
-    return Rule(
-        str(data["collective"]),
-        int(data["ranks"]),
-        int(data["first_bytes"]),
-        None if last is None else int(last),
-        LibrarySetting(str(data["setting"]["name"]), tuple(sorted(data["setting"]["variables"].items()))),
-        float(data["ratio"]),
-        float(data["low"]),
-        math.inf if high is None else float(high),
-    )
 
 
 @dataclass(frozen=True, slots=True, order=True)

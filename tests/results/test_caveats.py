@@ -11,7 +11,7 @@ import pytest
 from omb_py.printing.export import to_csv
 from omb_py.printing.tables import results_table
 from omb_py.results.caveats import caveat_line, caveat_text, caveats, parameters_of_caveats
-from omb_py.results.dialects.nccl.text import HEADER, to_nccl
+from omb_py.results.dialects.nccl.text import header, to_nccl
 from omb_py.results.dialects.omb.text import text_of
 from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.dialects.parse import parse
@@ -72,6 +72,6 @@ def test_the_text_of_nccl_tests_has_a_comment_and_a_table_for_them(make_row) -> 
     given = {"bytes_total": 8, "algbw_gbps": 1.0, "busbw_gbps": 1.0, "op": "sum"}
     rows = [row_of(make_row, "allreduce", "collective", p, **given) for p in ({}, SHARED)]
     text = to_nccl(rows)
-    assert text.count(HEADER) == 2
+    assert text.count(header()) == 2
     assert text.count("# [ ranks per device: 2 ]\n") == 1
     assert text.index("# [ ranks") > text.index("# Out of bounds")

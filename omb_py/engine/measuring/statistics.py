@@ -223,16 +223,8 @@ def _interval(series: SignSeries, level: float = LEVEL, tau: float | None = None
     return float(series.ordered[low - 1]), float(series.ordered[high - 1])
 
 
-def relative_half_width(x: ArrayLike) -> float:
-    """Half the width of the 95 % interval of the median, over the median.
-
-    Infinite when there is no interval, so that ``relative_half_width(x) <= precision`` is never true by accident and a
-    maximum over ranks stays meaningful.
-    """
-    return _half_width(SignSeries(x))
-
-
 def _half_width(series: SignSeries) -> float:
+    """Half the width of the 95 % interval of the median, over the median; infinite where there is no interval."""
     low, high = _interval(series)
     if math.isnan(low):
         return math.inf

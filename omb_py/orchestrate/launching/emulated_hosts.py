@@ -8,12 +8,10 @@ and the right to make namespaces.
 from __future__ import annotations
 
 import contextlib
-import itertools
-import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +25,6 @@ case $1 in {addresses} esac
 shift
 exec ip netns exec {prefix}$host unshare -m -u sh -c "hostname {called} && mount -t tmpfs tmpfs /dev/shm || exit 1; $*"
 """
-_MADE = itertools.count()
 
 
 def missing_program() -> str:
@@ -107,21 +104,6 @@ class EmulatedHosts:
         """Send this share of the packets from `source` through its class on the wire of `target`."""
         words = ("filter", "add", "dev", self.wires[target], "parent", "1:", "protocol", "all", "bpf", "bytecode")
         do("tc", *words, _bytecode(self.address(source), share), "classid", f"1:{source + 16:x}")
-
-
-@contextlib.contextmanager
-def made_hosts(hosts: EmulatedHosts) -> Iterator[None]:
-    """Make hosts, and remove them at the end. Raises OSError where they cannot be made."""
-    try:
-        hosts.make()
-        yield
-    finally:
-        hosts.remove()
-
-
-def next_number() -> int:
-    """A number that no other hosts of this machine have: the kernel takes its time to remove the last ones."""
-    return (os.getpid() + 251 * next(_MADE)) % 0xFFFF
 
 
 def do(*words: str) -> None:

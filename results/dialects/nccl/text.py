@@ -89,7 +89,6 @@ def header(report: Sequence[str] = ()) -> str:
     )
 
 
-HEADER: Final = header()
 _OF_RANKS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "rank0": lambda means: means[0],
     "fastest": min,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.results.accept.criteria import SOURCES, Case, Range
+from omb_py.results.accept.criteria import Case, Range, Source
 from omb_py.results.accept.judge import Evidence, close, correlation_of, gains_by_launches, incomparable, judge
 from omb_py.results.statistics.dependence import UNKNOWN
 from omb_py.results.statistics.sequential import AcceptRule
@@ -102,7 +104,7 @@ def test_shares_may_be_nothing() -> None:
     assert found.word == "PASS" and found.measured == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", get_args(Source))
 def test_without_a_measurement_it_is_an_error_never_a_pass(source: str) -> None:
     made = case(source, mock_up="reduce + bcast", share=10.0)
     assert word(made, Evidence()) == "ERROR"

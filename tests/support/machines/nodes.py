@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,13 +16,12 @@ from omb_py.orchestrate.launching.emulated_hosts import (
     OVER_TCP,
     EmulatedHosts,
     do,
-    made_hosts,
     missing_program,
-    next_number,
 )
 from tests.support.machines.mpi import ROOT, mpiexec, run_command
 
 __all__ = ["OVER_TCP", "Hosts", "hosts", "why_not"]
+_MADE = itertools.count()
 
 
 @cache
@@ -96,6 +97,10 @@ def _end(process: subprocess.Popen[str]) -> None:
 @contextlib.contextmanager
 def hosts(count: int) -> Iterator[Hosts]:
     """`count` hosts called node0, node1, … with addresses of one network. Raises OSError where that cannot be."""
-    made = Hosts(count, next_number())
-    with made_hosts(made):
+    # the kernel takes its time to remove the last ones, so each time other numbers
+    made = Hosts(count, (os.getpid() + 251 * next(_MADE)) % 0xFFFF)
+    try:
+        made.make()
         yield made
+    finally:
+        made.remove()
