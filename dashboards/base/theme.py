@@ -32,32 +32,20 @@ TAIL = "dot"
 BOUND = "3px,6px"
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 GREY = "#7f8790"
-VERDICT_COLOURS: Mapping[str, str] = {
-    "SLOWER": "#D55E00",
-    "FASTER": "#0072B2",
-    "SAME": "#00875F",
-    "LIKELY SLOWER": "#A66F00",
-    "LIKELY FASTER": "#A66F00",
-    "UNCLEAR": "#A66F00",
-    "NOT COMPARABLE": GREY,
-    "FAIL": "#D55E00",
-    "ERROR": GREY,
-    "MARGINAL": "#A66F00",
-    "PASS": "#00875F",
+VERDICT_LOOKS: Mapping[str, tuple[str, str]] = {
+    "SLOWER": ("#D55E00", "triangle-up"),
+    "FASTER": ("#0072B2", "triangle-down"),
+    "SAME": ("#00875F", "circle"),
+    "LIKELY SLOWER": ("#A66F00", "triangle-up-open"),
+    "LIKELY FASTER": ("#A66F00", "triangle-down-open"),
+    "UNCLEAR": ("#A66F00", "diamond-open"),
+    "NOT COMPARABLE": (GREY, "x"),
+    "FAIL": ("#D55E00", "triangle-up"),
+    "ERROR": (GREY, "x"),
+    "MARGINAL": ("#A66F00", "diamond-open"),
+    "PASS": ("#00875F", "circle"),
 }
-VERDICT_MARKERS: Mapping[str, str] = {
-    "SLOWER": "triangle-up",
-    "FASTER": "triangle-down",
-    "SAME": "circle",
-    "LIKELY SLOWER": "triangle-up-open",
-    "LIKELY FASTER": "triangle-down-open",
-    "UNCLEAR": "diamond-open",
-    "NOT COMPARABLE": "x",
-    "FAIL": "triangle-up",
-    "ERROR": "x",
-    "MARGINAL": "diamond-open",
-    "PASS": "circle",
-}
+"""Colour and marker of each verdict."""
 DIVERGING = ((0.0, "#B35806"), (0.25, "#F1A340"), (0.5, "#F7F7F7"), (0.75, "#998EC3"), (1.0, "#542788"))
 """Orange to purple, ColorBrewer's PuOr: read alike by people who do not see red and green apart."""
 THEMES = ("light", "dark")

@@ -14,13 +14,13 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.base.view import plural
-from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, lower_bounds, split, split_links
+from omb_py.dashboards.views.cells import COLUMNS, Cells, lower_bounds, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
 from omb_py.results.analysis.series import WHO
 from omb_py.results.store.paths import no_store
 from omb_py.results.store.provenance import provenance_of
-from omb_py.results.store.read import files, load_launches
+from omb_py.results.store.read import files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,8 +37,6 @@ FILTERS = tuple("benchmark backend library library_version binding device ranks 
 SIZE = "size_bytes"
 MOST_MESSAGES = 4000
 """Cells of messages, the newest, that lower bounds are computed from."""
-_ROW = ("launch_id", "benchmark", SIZE, "comparability_key", "binding")
-"""Columns that name a row."""
 _OF_LAUNCH = ("backend", "library", "library_version", "ranks")
 _BOUND_BY = ("metric", "device", "buffer", "ranks", SIZE, "bytes_total", "bw_formula")
 MOST_WHOLE = 100_000
@@ -167,15 +165,6 @@ class Data:
             self._bounds[names] = lower_bounds(series.concat([_newest(frame[messages], MOST_MESSAGES), others]))
         return self._bounds[names]
 
-    def with_lists(self, cell: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-        """Rows with further columns of the store, read from the files of their launches."""
-        days = {str(launch): str(day) for launch, day in zip(cell["launch_id"], cell["date"], strict=True)}
-        benchmarks = [str(name) for name in cell["benchmark"].unique()]
-        read = load_launches(self.store, days, columns=[*_ROW, *names], benchmark=benchmarks)
-        left = cell[list(_ROW)].astype({name: object for name in _ROW if name != SIZE})
-        both = left.merge(read.drop_duplicates(list(_ROW)), how="left", on=list(_ROW))
-        return cell.assign(**{name: both[name].to_numpy() for name in names})
-
     def empty(self) -> str:
         """Why there is no cell at all."""
         if self.skipped:
@@ -202,16 +191,6 @@ class _Chosen(Cells):
     def bounds(self) -> pd.DataFrame:
         assert self.data is not None
         return self.data.bounds(list(self.rows["benchmark"].unique()))
-
-    def read_again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
-        """The rows are in memory: only the lists are read, from the files of their launches."""
-        assert self.data is not None
-        return self.data.with_lists(cell, columns)
-
-    def with_ranks(self, launches: list[str]) -> pd.DataFrame:
-        assert self.data is not None
-        frame = self.data.frame
-        return self.data.with_lists(used(frame[frame["launch_id"].isin(launches)]), RANK_LISTS)
 
 
 def _all(fits: Sequence[Mask]) -> Mask:

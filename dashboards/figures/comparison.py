@@ -1,7 +1,7 @@
 """Verdicts on two sides: the board, and the ratio over message size.
 
 A *verdict table* has a row a cell: ``cell`` (its name), ``verdict`` (one of
-:data:`omb_py.dashboards.base.theme.VERDICT_COLOURS`), ``ratio``, ``low``, ``high`` (new over base, in time, with its
+:data:`omb_py.dashboards.base.theme.VERDICT_LOOKS`), ``ratio``, ``low``, ``high`` (new over base, in time, with its
 interval), and, where known, ``size_bytes``, ``series``, ``median_ratio`` (``ratio`` may be a
 tail's), ``base_us``, ``new_us``, ``launches_base``, ``launches_new``, ``detectable``.
 These views draw verdicts; they make none.
@@ -33,11 +33,6 @@ def headline(verdicts: pd.DataFrame) -> str:
     """``3 slower, 1 faster, 62 same, 6 unclear``."""
     count = verdicts["verdict"].value_counts()
     return ", ".join(f"{int(count.get(w, 0))} {w.lower()}" for w in WORDS if count.get(w, 0) or w == "SLOWER")
-
-
-def verdict_marker(word: str) -> Layout:
-    """The marker of a verdict."""
-    return {"symbol": theme.VERDICT_MARKERS[word], "size": 10, "color": theme.VERDICT_COLOURS[word]}
 
 
 def cell_axis(names: Sequence[str]) -> Layout:
@@ -91,7 +86,8 @@ def verdict_points(
     texts: Sequence[str] = (),
 ) -> Trace:
     """Verdicts of one word on a board: a marker each with its interval; `texts` say more than the value."""
-    marker = {**verdict_marker(word), "line": {"width": 1.5, "color": theme.VERDICT_COLOURS[word]}}
+    colour, symbol = theme.VERDICT_LOOKS[word]
+    marker = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 1.5, "color": colour}}
     said = {"text": list(texts)} if texts else {}
     hover = f"%{{y}}: %{{{'text' if texts else 'x:.3f'}}}<extra>{word.lower()}</extra>"
     more = {"error_x": theme.error_bars(values, low, high, 1.5), "marker": marker, "hovertemplate": hover, **said}

@@ -139,11 +139,8 @@ def _without_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) ->
     for index, line in enumerate(panel.lines):
         at, name = line.over.iloc[0], theme.label(line.label or panel.name)
         middle, low, high = (theme.finite(at[column]) for column in (shown.column, *(shown.ends or ())))
-        bar: Layout = {}
-        if middle is not None and low is not None and high is not None:
-            ends = {"array": [high - middle], "arrayminus": [middle - low]}
-            bar["error_x"] = {"type": "data", "symmetric": False, "color": theme.colour(index), **ends}
-        look = {"marker": {**theme.marker(index), "size": 10}, **bar}
+        bar = {**theme.error_bars([middle], [low], [high], 2), "color": theme.colour(index)}
+        look = {"marker": {**theme.marker(index), "size": 10}, "error_x": bar}
         hover = "%{x:.4g} " + shown.unit + "<extra>%{y}</extra>"
         data.append(theme.scatter("markers", [middle], [name], name, **look, hovertemplate=hover))
     axis = theme.value_axis(shown.title, log=False)

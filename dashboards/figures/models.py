@@ -79,12 +79,6 @@ def layouts(rows: pd.DataFrame) -> Iterator[tuple[View, pd.DataFrame]]:
         yield by_layout(part, f"{plural(int(known['ranks']), 'rank')}, {who}"), rows.loc[part["at"]]
 
 
-def rows_of(cells: pd.DataFrame) -> dict[str, object]:
-    """Filters for :func:`omb_py.load` that read these cells again, with :data:`COLUMNS`."""
-    names = ("launch_id", "comparability_key")
-    return {"family": FAMILY, **{name: list(dict.fromkeys(map(str, cells[name]))) for name in names}}
-
-
 def tidy(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a cell that has its times: ``workload``, ``compute_us`` and so on as columns; ``at``: its index."""
     import pandas as pd

@@ -278,7 +278,7 @@ def _who_is_fastest(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Lay
     across, up = list(range(len(data.sizes))), list(range(len(data.counts)))
     for number, side in enumerate(data.sides):
         shades = [[_shade_of(data, count, size, side) for size in data.sizes] for count in data.counts]
-        scale = [[at, f"rgba({_rgb(theme.colour(number))},{opacity})"] for at, opacity in _SCALE]
+        scale = [[at, theme.faint(theme.colour(number), opacity)] for at, opacity in _SCALE]
         look = {"colorscale": scale, "zmin": _TIED, "zmax": _FULL_LEAD}
         hover = {"text": texts, "hovertemplate": "%{text}<extra></extra>"}
         traces.append(theme.heatmap(across, up, shades, 1, name=side, **look, **hover))
@@ -410,10 +410,6 @@ def _hover(data: SizeByCount, count: int, size: int) -> str:
     return "<br>".join(lines)
 
 
-def _rgb(colour: str) -> str:
-    return ",".join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))
-
-
 def _some_counts(data: SizeByCount) -> list[int]:
     """Counts with a line: of several sides that on one node and the largest."""
     if len(data.sides) < 2:
@@ -479,7 +475,7 @@ def _draw_lines(data: SizeByCount, lines: Places, show: ValueText) -> tuple[list
             values, texts = zip(*(show(value, known[0]) for value in known), strict=True)
             traces.append(_line(range(len(values)), values, texts, f"{name}, {side}"))
             dash = "solid" if is_last or not several else "dot"
-            colour = f"rgba({_rgb(theme.colour(index))},{opacity:.2f})"
+            colour = theme.faint(theme.colour(index), round(opacity, 2))
             traces[-1]["line"] = {"color": colour, "width": 2, "dash": dash}
             ends += [] if several else _end(values, name)
     return traces, ends

@@ -168,7 +168,7 @@ def _stacked(
         points, letters = size.look(kind)
         lines = textwrap.wrap(text, letters) or [""]
         joined = "<br>".join(theme.escape(line) for line in lines)
-        red = {"color": theme.VERDICT_COLOURS["SLOWER"]} if kind == "label" else {}
+        red = {"color": theme.VERDICT_LOOKS["SLOWER"][0]} if kind == "label" else {}
         left = {"showarrow": False, "align": "left", "x": 0, "xanchor": "left", "xshift": -(size.left - size.margin)}
         strong = f"<b>{joined}</b>" if kind in ("title", "label") else joined
         look = {"text": strong, "font": {"size": points, **red}, "xref": "paper", "yref": "paper"}

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base import series
 from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.figures.stragglers import LateNode, late_nodes
 from omb_py.dashboards.views import fits
@@ -20,7 +20,7 @@ from omb_py.results.checks.guidelines import FAMILY as GUIDELINES
 from omb_py.results.checks.pair_sweeps import MARKS
 from omb_py.results.compare.tags import TUNE_SETTING
 from omb_py.results.store.paths import OnSkip, pass_over
-from omb_py.results.store.read import load
+from omb_py.results.store.read import load, load_launches
 from omb_py.results.store.schema import value_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ RANK_LISTS = ("rank_mean_us", "slowest_rank_share", "hosts")
 """Columns that late ranks are found in."""
 MOST_RANKED = 64
 """Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
+_ROW = ("launch_id", "benchmark", "size_bytes", "comparability_key", "binding")
+"""Columns that name a row."""
 _TRIED = [series.key_in_text(TUNE_SETTING)]
 _SWEEP_MARKS = [series.key_in_text(mark) for mark in MARKS]
 
@@ -90,18 +92,12 @@ class Cells:
         turn = launches.groupby(keys, observed=True, dropna=False, sort=False).cumcount()
         newest = launches.assign(_turn=turn).sort_values("_turn", kind="stable")["launch_id"]
         chosen = list(dict.fromkeys(newest))[:MOST_RANKED]
-        listed = self.with_ranks(chosen)
-        return listed[listed["comparability_key"].isin(self.rows["comparability_key"].unique())]
+        return self.read_again(self.rows[self.rows["launch_id"].isin(chosen)], *RANK_LISTS)
 
     @cached_property
     def late(self) -> list[LateNode]:
         """The nodes that are late, the latest first."""
         return late_nodes(self.ranked)
-
-    def with_ranks(self, launches: list[str]) -> pd.DataFrame:
-        """The cells of some launches with the lists of their ranks; prepared."""
-        columns = [*series.NEEDED, *RANK_LISTS]
-        return series.prepared(self.load(columns, launch_id=launches))
 
     @cached_property
     def panels(self) -> Iterable[Panel]:
@@ -136,8 +132,13 @@ class Cells:
         return rows[rows["comparability_key"].isin(set(self.guidelines["comparability_key"]))]
 
     def read_again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
-        """The same rows, prepared, with more columns of the store: lists are not kept in memory."""
-        return series.prepared(self.load([*series.NEEDED, *columns], **filters_of(cell)))
+        """Some of the rows with more columns, from the files of their launches: lists are not kept in memory."""
+        days = {str(launch): str(day) for launch, day in zip(cell["launch_id"], cell["date"], strict=True)}
+        wanted = {"columns": [*_ROW, *columns], "benchmark": [str(name) for name in cell["benchmark"].unique()]}
+        read = series.concat(load_launches(store, days, **wanted) for store in self.stores)
+        left = cell[list(_ROW)].astype({name: object for name in _ROW if name != "size_bytes"})
+        both = left.merge(read.drop_duplicates(list(_ROW)), how="left", on=list(_ROW))
+        return series.occurring(cell).assign(**{name: both[name].to_numpy() for name in columns})
 
 
 def names_of(stores: Sequence[Path]) -> tuple[str, ...]:
@@ -169,19 +170,6 @@ def _apart(frame: pd.DataFrame, column: str, marks: Sequence[re.Pattern[str]]) -
         return frame[:0], frame
     chosen = frame[column].isin(texts)
     return frame[chosen], frame[~chosen]
-
-
-def filters_of(cell: pd.DataFrame) -> dict[str, Any]:
-    """Filters for :func:`omb_py.load` that read these rows again, with other columns."""
-    first = cell.iloc[0]
-    size = first["size_bytes"]
-    return {
-        "launch_id": list(dict.fromkeys(cell["launch_id"])),
-        "benchmark": first["benchmark"],
-        "comparability_key": list(dict.fromkeys(k if isinstance(k, str) else None for k in cell["comparability_key"])),
-        "binding": first["binding"] if isinstance(first["binding"], str) else None,
-        "size_bytes": None if theme.absent(size) else int(size),
-    }
 
 
 def lower_bounds(frame: pd.DataFrame) -> pd.DataFrame:

@@ -99,7 +99,7 @@ def step_times(cells: Cells) -> Iterator[Shown]:
     """Step times of workloads; their parts are in no column that is kept in memory."""
     own = cells.rows[cells.rows["family"] == models.FAMILY]
     if len(own):
-        rows = cells.load([*series.NEEDED, "metrics"], **models.rows_of(own))
+        rows = cells.read_again(own, "metrics", "parameters")
         yield from (Shown(view, part) for view, part in models.layouts(rows))
 
 

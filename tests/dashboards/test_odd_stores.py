@@ -121,22 +121,6 @@ def test_no_page_names_an_option_that_it_has_not(tmp_path: Path, cell: Cell) -> 
     assert any("--where" in note for note in picture(cells, "allreduce", [], "size", PanelGrid()).view.notes)
 
 
-SWEEP = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet --mock noise=0.03,slow=4:2"
-
-
-def test_a_sweep_alone_opens_on_what_it_found(tmp_path: Path) -> None:
-    assert main([*SWEEP.split(), "--store", str(tmp_path)]) == 1
-    made = report(tmp_path, StoreSelection())
-    assert made.first[0].title.startswith("1 odd") and "node4 is slow" in made.changes[0].text
-    assert "Nothing here was measured at two message sizes" not in page(made)
-
-
-def test_one_run_says_what_was_measured(tmp_path: Path) -> None:
-    words = "allreduce --backend mock -n 2 -m 8:64 -i 4 --quiet --store"
-    assert main([*words.split(), str(tmp_path)]) == 0
-    assert report(tmp_path, StoreSelection()).first[0].title == "1 benchmark measured with mock 1.0"
-
-
 def test_an_acceptance_opens_on_its_verdict(tmp_path: Path) -> None:
     suite, store = tmp_path / "small.toml", tmp_path / "store"
     suite.write_text(ACCEPTANCE.replace("1 s", "1 us"))

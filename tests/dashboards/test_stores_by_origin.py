@@ -14,8 +14,6 @@ from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, views
-from omb_py.dashboards.figures.curves import PanelGrid, Points, points
-from omb_py.dashboards.figures.fastest import fastest_at
 from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import OSU
@@ -115,53 +113,3 @@ def test_a_store_without_a_pair_says_what_was_measured_and_what_to_type(
     assert "then omb-py compare BASE NEW judges two runs" in headline.caption
     shown, _ = views(Data(store), State())
     assert [view.title for view in shown] == [view.title for view in first]
-
-
-OMB_LATENCY = "# OSU MPI Latency Test v7.5\n# Size       Avg Latency(us)\n" + "".join(
-    f"{size} {time:.2f}\n" for size, time in ((1, 0.5), (8, 0.51), (64, 0.6), (512, 0.7), (4096, 1.9))
-)
-NCCL = """# nThread 1 nGpus 2 minBytes 8 maxBytes 1048576 step: 2(factor) warmup iters: 5 iters: 20
-#  Rank  0 Group  0 Pid  1 on   node1 device  0 [0x07] NVIDIA A100-SXM4-80GB
-#  Rank  1 Group  0 Pid  1 on   node1 device  1 [0x0b] NVIDIA A100-SXM4-80GB
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-           8             2     float     sum      -1    20.10    0.00    0.00      0    19.90    0.00    0.00      0
-     1048576        262144     float     sum      -1    40.10   26.15   26.15      0    39.90   26.28   26.28      0
-"""
-
-
-def test_a_collective_whose_ranks_no_log_says_has_a_report(tmp_path: Path) -> None:
-    """A lower bound needs messages and the number of ranks; OMB's text of a collective names none."""
-    (tmp_path / "latency.txt").write_text(OMB_LATENCY)
-    store = tmp_path / "store"
-    assert main(["results", "import", str(tmp_path / "latency.txt"), "--store", str(store)]) == 0
-    (tmp_path / "allreduce.txt").write_text(OSU)
-    assert main(["results", "import", str(tmp_path / "allreduce.txt"), "--store", str(store)]) == 0
-    made = report(store, parse([]))
-    assert made.first[0].title.startswith("2 benchmarks measured with ")
-    assert any(view.kind == "curves" for view in made.views)
-
-
-def test_a_bandwidth_of_zero_is_never_a_ratio(tmp_path: Path) -> None:
-    """nccl-tests prints 0.00 GB/s for small messages."""
-    (tmp_path / "nccl.txt").write_text(NCCL)
-    store = str(tmp_path / "store")
-    assert main(["results", "import", str(tmp_path / "nccl.txt"), "--store", store]) == 0
-    known = curves_of_rates(tmp_path / "store")
-    assert fastest_at(known, 2) == {1 << 20: None}
-
-
-def curves_of_rates(store: Path) -> Points:
-    rows = read_cells(store, parse([]), []).timed
-    parts = [(str(place), part) for place, part in rows.groupby("in_place")]
-    return points(parts, PanelGrid("ranks", quantity="busbw"))
-
-
-def test_a_store_of_a_sweep_alone_opens_on_its_finding(tmp_path: Path) -> None:
-    words = ["links", "--backend", "mock", "-n", "8", "--mock", "nodes=8,slow=2:2", "--store", str(tmp_path)]
-    assert main([*words, "--quiet"]) == 1
-    made = report(tmp_path, parse([]))
-    assert [view.kind for view in made.first] == ["status", "changes"]
-    (item,) = made.changes
-    assert item.kind == "odd" and "node2 is slow" in item.text
-    (shown, *_), _ = views(Data(tmp_path), State())
-    assert shown.title == "1 odd"

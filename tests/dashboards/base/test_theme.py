@@ -88,7 +88,12 @@ def test_figures(name: str) -> None:
     layout = theme.template(name)["layout"]
     paper = layout["paper_bgcolor"]
     assert contrast(layout["font"]["color"], paper) >= TEXT
-    for colour in (*theme.COLOURS, *theme.VERDICT_COLOURS.values(), theme.GREY, layout["xaxis"]["linecolor"]):
+    for colour in (
+        *theme.COLOURS,
+        *(colour for colour, _ in theme.VERDICT_LOOKS.values()),
+        theme.GREY,
+        layout["xaxis"]["linecolor"],
+    ):
         assert contrast(colour, paper) >= GRAPHICS, colour
     for colour in (layout["modebar"]["color"], layout["modebar"]["activecolor"]):
         assert contrast(colour, paper) >= GRAPHICS, colour

@@ -83,12 +83,7 @@ def test_a_side_has_one_colour_in_every_panel() -> None:
     assert {trace["yaxis"] for trace in lines} == {"y2", "y3", "y4"}
     for number, side in enumerate((SLOW, FAST)):
         own = {trace["line"]["color"] for trace in lines if trace["name"].endswith(side)}
-        assert own == {f"rgba({theme_rgb(number)},1.00)"}
-
-
-def theme_rgb(number: int) -> str:
-    colour = theme.colour(number)
-    return ",".join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))
+        assert own == {theme.faint(theme.colour(number), 1.0)}
 
 
 def test_what_is_kept_is_in_per_cent_of_the_last_count_on_one_node() -> None:
