@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,15 @@ from omb_py.engine.program.steps import PREFIXES, REDUCTIONS, base
 Bytes: TypeAlias = NDArray[np.uint8]
 Elements: TypeAlias = NDArray[Any]
 """Numbers of any type."""
-Make: TypeAlias = Callable[[], Bytes]
-"""Makes a payload when it is needed: all of a window at once would take as much memory as the buffers."""
+WHOLE: Final = slice(None)
+
+
+class Make(Protocol):
+    """Makes a payload when it is needed, all or a slice of it: all of a window would take as much memory as buffers."""
+
+    def __call__(self, *, within: slice = WHOLE) -> Bytes: ...
+
+
 Part: TypeAlias = tuple[Region, Make]
 Expected: TypeAlias = tuple[list[Part], list[Part]]
 _NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
@@ -58,13 +65,13 @@ class Laid:
     make: Make
     where: NDArray[np.bool_]
 
-    def __call__(self) -> Bytes:
-        content = self.make()
-        return np.where(self.where, content, ~content)
+    def __call__(self, *, within: slice = WHOLE) -> Bytes:
+        content = self.make(within=within)
+        return np.where(self.where[within], content, ~content)
 
-    def before(self) -> Bytes:
+    def before(self, *, within: slice = WHOLE) -> Bytes:
         """The bytes to put there before: wrong where bytes travel; in the gaps as they must stay."""
-        return ~self.make()
+        return ~self.make(within=within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +82,8 @@ class AnyOf:
     """Receives of a body with an equal key share the messages."""
     makes: tuple[Make, ...]
 
-    def __call__(self) -> Bytes:
-        return self.makes[0]()
+    def __call__(self, *, within: slice = WHOLE) -> Bytes:
+        return self.makes[0](within=within)
 
 
 class Arrivals:
@@ -85,15 +92,32 @@ class Arrivals:
     def __init__(self) -> None:
         self._left: dict[tuple[object, ...], list[Make]] = {}
 
-    def expected(self, make: Make, actual: Bytes) -> Bytes:
-        """The bytes that must be there, where `actual` is; of an :class:`AnyOf` one message is taken out."""
+    def expected(self, make: Make, actual: Bytes) -> Make:
+        """What must be there, where `actual` is; of an :class:`AnyOf` one message is taken out."""
         if not isinstance(make, AnyOf):
-            return make()
+            return make
         left = self._left.setdefault(make.key, list(make.makes))
-        contents = [(number, each()) for number, each in enumerate(left)]
-        number, content = min(contents, key=lambda entry: int(np.count_nonzero(entry[1] != actual)))
-        del left[number]
-        return content
+        return left.pop(min(range(len(left)), key=lambda number: count_wrong(left[number], actual)))
+
+
+CHUNK: Final = 1 << 20
+"""Bytes that are made, written or compared at a time: they stay in a core's cache."""
+
+
+def chunks(nbytes: int) -> Iterator[slice]:
+    """Slices of `nbytes` bytes, in order."""
+    return (slice(start, min(start + CHUNK, nbytes)) for start in range(0, nbytes, CHUNK))
+
+
+def write(places: Bytes, make: Make) -> None:
+    """Put a payload into each row of `places`."""
+    for within in chunks(places.shape[-1]):
+        places[..., within] = make(within=within)
+
+
+def count_wrong(make: Make, actual: Bytes) -> int:
+    """Number of bytes that differ from a payload."""
+    return sum(int(np.count_nonzero(actual[within] != make(within=within))) for within in chunks(actual.size))
 
 
 def mix(*key: int) -> int:
@@ -101,11 +125,10 @@ def mix(*key: int) -> int:
     return zlib.crc32(np.array(key, "<i8").tobytes())
 
 
-_CHUNK = 1 << 20
-"""Elements of a reduction that are made at a time: NumPy's look-up needs an index of eight bytes for each."""
+_RAMP_PERIOD: Final = 1 << 24
 
 
-@lru_cache(maxsize=8)
+@cache
 def _ramp(nbytes: int) -> Bytes:
     """Bytes that depend on the position with no short period: a shifted or swapped block does not match."""
     column, row = np.arange(256, dtype=np.uint32), np.arange(-(-nbytes // 256), dtype=np.uint32)
@@ -113,26 +136,43 @@ def _ramp(nbytes: int) -> Bytes:
     return (beyond[:, None] ^ within[None, :]).reshape(-1)[:nbytes]
 
 
-def pattern(nbytes: int, *key: int) -> Bytes:
-    """The bytes of a message identified by `key`."""
+def pattern(nbytes: int, *key: int, within: slice = WHOLE) -> Bytes:
+    """The bytes of a message identified by `key`, or a slice of them."""
     number = mix(*key)
-    return (_ramp(nbytes) ^ np.uint8(number & 0xFF)) + np.uint8(number >> 8 & 0xFF)
+    start, stop, _ = within.indices(nbytes)
+    return (_ramp_slice(start, stop) ^ np.uint8(number & 0xFF)) + np.uint8(number >> 8 & 0xFF)
+
+
+def _ramp_slice(start: int, stop: int) -> Bytes:
+    if stop <= CHUNK:
+        return _ramp(CHUNK)[start:stop]
+    first, more = start % _RAMP_PERIOD, _ramp(_RAMP_PERIOD + CHUNK)
+    if stop - start <= CHUNK:
+        return more[first : first + stop - start]
+    return _repeated(more[:_RAMP_PERIOD], start, stop)
+
+
+def _repeated(period: Elements, start: int, stop: int) -> Elements:
+    """The elements `start` to `stop` of those that repeat `period`."""
+    first = start % len(period)
+    return np.resize(period, first + stop - start)[first:]
 
 
 @lru_cache(maxsize=8)
-def _position_values(count: int, m: int) -> Bytes:
-    """A number under `m`, at most 97, for each position."""
-    column, row = np.arange(m, dtype=np.uint32), np.arange(-(-count // m), dtype=np.uint32)
-    across, down = (7 * column % m).astype(np.uint8), (3 * row % m).astype(np.uint8)
-    return ((down[:, None] + across[None, :]) % np.uint8(m)).reshape(-1)[:count]
+def _position_values(m: int) -> Bytes:
+    """A number under `m`, at most 97, for each position; they repeat after m² positions."""
+    column = np.arange(m, dtype=np.uint32)
+    across, down = 7 * column % m, 3 * column % m
+    return ((down[:, None] + across[None, :]) % m).astype(np.uint8).reshape(-1)
 
 
-def _spread(table: Elements, dtype: str, count: int) -> Bytes:
-    place, values = _position_values(count, len(table)), from_numbers(table, dtype)
-    out = np.empty(count, values.dtype)
-    for start in range(0, count, _CHUNK):
-        out[start : start + _CHUNK] = values[place[start : start + _CHUNK]]
-    return out.view(np.uint8)
+def _spread(table: Elements, dtype: str, count: int, within: slice) -> Bytes:
+    values = from_numbers(table, dtype)
+    start, stop, _ = within.indices(count * values.itemsize)
+    first, last = start // values.itemsize, -(-stop // values.itemsize)
+    place = _position_values(len(table))
+    elements = _repeated(values[place[: max(1, last)]], first, last).view(np.uint8)
+    return elements[start - first * values.itemsize :][: stop - start]
 
 
 @cache
@@ -246,8 +286,8 @@ def _average(table: Elements, dtype: str, ranks: int) -> Elements:
     return np.array([abs(value) // ranks * (1 if value >= 0 else -1) for value in sums])
 
 
-def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int) -> Bytes:
-    """The bytes that `rank` puts into a reduction of `count` elements."""
+def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int, within: slice = WHOLE) -> Bytes:
+    """The bytes that `rank` puts into a reduction of `count` elements, or a slice of them."""
     op, m = _scheme(op, dtype, ranks)
     place = np.arange(m)
     if op in _NEUTRAL:
@@ -256,11 +296,22 @@ def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: i
     else:
         values = (place + mix(rank, *key)) % m
         table = _complex(values % 2 if op == "lxor" else values, dtype)
-    return _spread(table, dtype, count)
+    return _spread(table, dtype, count, within)
 
 
-def reduced(count: int, dtype: str, op: str, ranks: int, *key: int, first: int | None = None) -> Bytes:
-    """The bytes that a reduction over all `ranks` must give, or over the `first` of them, one or more."""
+def reduced(
+    count: int, dtype: str, op: str, ranks: int, *key: int, first: int | None = None, within: slice = WHOLE
+) -> Bytes:
+    """The bytes that a reduction over all `ranks` must give, or over the `first` of them, one or more.
+
+    `within` takes a slice of them.
+    """
+    return _spread(_reduced_table(dtype, op, ranks, key, first), dtype, count, within)
+
+
+@lru_cache(maxsize=64)
+def _reduced_table(dtype: str, op: str, ranks: int, key: tuple[int, ...], first: int | None) -> Elements:
+    """What a reduction gives at each place of its payload's table."""
     factors = np.array([factor(r) for r in range(ranks)]) if op == "mulsum" else np.ones(ranks, np.int64)
     op, m = _scheme(op, dtype, ranks)
     place, some = np.arange(m), ranks if first is None else first
@@ -274,20 +325,26 @@ def reduced(count: int, dtype: str, op: str, ranks: int, *key: int, first: int |
         combine = {"sum": np.add, "mulsum": np.add, "min": np.minimum, "max": np.maximum, "bxor": np.bitwise_xor}
         table = (values % 2).sum(axis=1) % 2 if op == "lxor" else _complex(combine[op].reduce(values, axis=1), dtype)
     # beyond the exact range (int8 on more than 63 ranks) integers wrap as the libraries' do
-    return _spread(table, dtype, count)
+    return table
 
 
 def _slot(region: Region, k: int) -> int:
     return k if region.stride else 0
 
 
-def _blocks(nbytes: int, ranks: int, *keys: tuple[int, ...]) -> Bytes:
-    return np.concatenate([pattern(nbytes // ranks, *key) for key in keys])
+def _blocks(nbytes: int, ranks: int, *keys: tuple[int, ...], within: slice = WHOLE) -> Bytes:
+    block, (start, stop, _) = nbytes // ranks, within.indices(nbytes // ranks * ranks)
+    ends = ((number, max(start - number * block, 0), min(stop - number * block, block)) for number in range(ranks))
+    parts = [pattern(block, *keys[number], within=slice(first, last)) for number, first, last in ends if first < last]
+    return np.concatenate(parts) if parts else np.empty(0, np.uint8)
 
 
-def _part_of_reduced(start: int, elements: int, count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
+def _part_of_reduced(
+    start: int, elements: int, count: int, dtype: str, op: str, ranks: int, *key: int, within: slice = WHOLE
+) -> Bytes:
     item = DTYPES[dtype].itemsize
-    return reduced(count, dtype, op, ranks, *key)[start * item : (start + elements) * item]
+    first, last, _ = within.indices(elements * item)
+    return reduced(count, dtype, op, ranks, *key, within=slice(start * item + first, start * item + last))
 
 
 def _edges(peers: Sequence[int], data: Region | Blocks) -> Iterator[tuple[int, int, Region]]:
@@ -342,12 +399,12 @@ def _window_parts(
             yield step[name].at(k), before, after
 
 
-def _unlike(nbytes: int, *key: int) -> Bytes:
-    return pattern(nbytes, *key) ^ np.uint8(0x0F)
+def _unlike(nbytes: int, *key: int, within: slice = WHOLE) -> Bytes:
+    return pattern(nbytes, *key, within=within) ^ np.uint8(0x0F)
 
 
-def _zeros(nbytes: int) -> Bytes:
-    return np.zeros(nbytes, np.uint8)
+def _zeros(nbytes: int, within: slice = WHOLE) -> Bytes:
+    return np.zeros(len(range(*within.indices(nbytes))), np.uint8)
 
 
 def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:

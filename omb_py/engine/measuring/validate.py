@@ -13,7 +13,19 @@ from numpy.typing import NDArray
 
 from omb_py.engine.measuring.cell_result import CellResult
 from omb_py.engine.measuring.forwarding import BufferContents, can_follow, follow, passes_on
-from omb_py.engine.measuring.payload import Arrivals, Bytes, Expected, Laid, Make, Part, expectations, repeatable
+from omb_py.engine.measuring.payload import (
+    WHOLE,
+    Arrivals,
+    Bytes,
+    Expected,
+    Laid,
+    Make,
+    Part,
+    count_wrong,
+    expectations,
+    repeatable,
+    write,
+)
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import divided
@@ -109,10 +121,10 @@ class Checker:
             rows = slice(None) if timed else slice(iteration % copies, iteration % copies + 1)
             parts = [self._parts(rank, stage, iteration, turn) for turn in (range(variants) if timed else (iteration,))]
             for region, expected in (part for _, after in parts for part in after):
-                spoiled = expected.before() if isinstance(expected, Laid) else ~expected()
-                _copies(runner, rank, region, copies)[rows] = spoiled
+                spoiled = expected.before if isinstance(expected, Laid) else partial(_complement, expected)
+                write(_copies(runner, rank, region, copies)[rows], spoiled)
             for region, content in (part for before, _ in parts for part in before):
-                _copies(runner, rank, region, copies)[rows] = content()
+                write(_copies(runner, rank, region, copies)[rows], content)
 
     def _left(self, rank: int, stage: int, last: int) -> list[Part]:
         """What the timed loop leaves behind.
@@ -155,9 +167,9 @@ class Checker:
             for region, make in parts:
                 actual = _copies(runner, rank, region, copies)[at % copies]
                 expected = arrivals.expected(make, actual)
-                bad = int(np.count_nonzero(actual != expected))
+                bad = count_wrong(expected, actual)
                 if bad and self.log:
-                    self.log.write(world, self.cell, iteration, actual.copy(), expected)
+                    self.log.write(world, self.cell, iteration, actual.copy(), expected(within=WHOLE))
                 counts[rank] += bad
         return counts
 
@@ -166,8 +178,12 @@ def _sent_on(received: Make, own: Make) -> Make:
     return partial(_merged, received, own) if isinstance(received, Laid) else received
 
 
-def _merged(received: Laid, own: Make) -> Bytes:
-    return np.where(received.where, received.make(), own())
+def _merged(received: Laid, own: Make, within: slice = WHOLE) -> Bytes:
+    return np.where(received.where[within], received.make(within=within), own(within=within))
+
+
+def _complement(make: Make, within: slice) -> Bytes:
+    return ~make(within=within)
 
 
 def _copies(runner: Runner, rank: int, region: Region, copies: int) -> Bytes:

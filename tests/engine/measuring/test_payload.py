@@ -62,22 +62,23 @@ def factored(parts: Sequence[NDArray[Any]], dtype: str, op: str) -> NDArray[Any]
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_messages_of_several_may_come_in_any_order(order: tuple[int, ...]) -> None:
     messages, arrivals = [np.full(8, n, np.uint8) for n in range(3)], payload.Arrivals()
-    make = payload.AnyOf((1,), tuple(lambda n=n: messages[n] for n in range(3)))
-    assert [arrivals.expected(make, messages[n]).tolist() for n in order] == [messages[n].tolist() for n in order]
+    make = payload.AnyOf((1,), tuple(lambda within, n=n: messages[n][within] for n in range(3)))
+    got = [arrivals.expected(make, messages[n])(within=payload.WHOLE) for n in order]
+    assert [content.tolist() for content in got] == [messages[n].tolist() for n in order]
 
 
 def test_a_message_that_comes_twice_is_wrong_once() -> None:
     messages, arrivals = [np.full(8, n, np.uint8) for n in range(3)], payload.Arrivals()
-    make = payload.AnyOf((1,), tuple(lambda n=n: messages[n] for n in range(3)))
-    wrong = [int((arrivals.expected(make, messages[n]) != messages[n]).sum()) for n in (1, 1, 2)]
+    make = payload.AnyOf((1,), tuple(lambda within, n=n: messages[n][within] for n in range(3)))
+    wrong = [payload.count_wrong(arrivals.expected(make, messages[n]), messages[n]) for n in (1, 1, 2)]
     assert sorted(wrong) == [0, 0, 8]
 
 
 def test_a_wrong_byte_is_counted_against_the_message_that_it_is_in() -> None:
     come, arrivals = np.full(8, 2, np.uint8), payload.Arrivals()
     come[3] = 1
-    make = payload.AnyOf((1,), tuple(lambda n=n: np.full(8, n, np.uint8) for n in range(3)))
-    assert np.flatnonzero(arrivals.expected(make, come) != come).tolist() == [3]
+    make = payload.AnyOf((1,), tuple(lambda within, n=n: np.full(8, n, np.uint8)[within] for n in range(3)))
+    assert np.flatnonzero(arrivals.expected(make, come)(within=payload.WHOLE) != come).tolist() == [3]
 
 
 ITERATIONS = range(10)
