@@ -219,6 +219,11 @@ def _settings(row: Row) -> str:
     return ",".join(f"{key.removeprefix(own)}={value}" for key, value in parameters.items() if key.startswith(own))
 
 
+def _cuda_target(row: Row) -> str:
+    """What computes beside a non-blocking call, where it is not the CPU alone."""
+    return str(dict(row.get("parameters") or {}).get("filler", ""))
+
+
 def _launch(row: Row) -> str:
     return str(row.get("launch_id") or "")
 
@@ -243,6 +248,7 @@ _IDENTITY: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("form", _form),
     ("timing", _text("timing")),
     ("settings", _settings),
+    ("cuda target", _cuda_target),
     ("ranks", _text("ranks")),
     ("window", _text("window")),
     ("caveats", caveat_text),

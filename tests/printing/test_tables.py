@@ -85,6 +85,12 @@ def test_forms_timings_and_settings_tell_rows_apart() -> None:
     assert "log=tuning,max_ctas=2" in alike and "graph" not in alike
 
 
+def test_what_computes_beside_a_call_tells_rows_apart() -> None:
+    rows = [dict(benchmark="iallreduce", parameters=more) for more in ({}, {"filler": "gpu"}, {"filler": "both"})]
+    columns = {str(column.header): [str(cell) for cell in column.cells] for column in results_table(rows).columns}
+    assert columns["cuda target"] == ["", "gpu", "both"]
+
+
 def test_runs() -> None:
     run = RunSummary(
         "r1", "2026-11-21T10:00:00.123+00:00", ("a", "b", "c", "d", "e"), ("mpi",), ("MPICH 5.0",), (2, 4), 10, 2, 3

@@ -13,6 +13,7 @@ from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.dialects.nccl.text import (
     NO_ROOT,
     TYPES,
+    bus_bandwidth,
     element_count,
     gpu_addresses,
     pair_halves,
@@ -44,7 +45,7 @@ def rows_to_json(rows: Sequence[Row], facts: LaunchFacts) -> str:
         "config": _config(rows, facts),
         "results": [_result(halves, name) for table in pair_halves(rows) for halves in table],
         "out_of_bounds": {"count": wrong, "okay": _word(not wrong)},
-        "average_bus_bandwidth": {"bandwidth": fmean(_bus(row) for row in rows), "okay": "unchecked"},
+        "average_bus_bandwidth": {"bandwidth": fmean(bus_bandwidth(row) or 0.0 for row in rows), "okay": "unchecked"},
         "errors": [],
     }
     return json.dumps(document, allow_nan=False) + "\n"
@@ -114,7 +115,7 @@ def _half(row: Row | None) -> JsonObject | None:
     return {
         "time": row["value"],
         "alg_bw": row.get("algbw_gbps"),
-        "bus_bw": _bus(row),
+        "bus_bw": bus_bandwidth(row) or 0.0,
         "nwrong": wrong_elements(row),
     }
 
@@ -123,10 +124,6 @@ def _calls(row: Row, column: str) -> int:
     """The calls of a number of samples."""
     count = row["iterations"] if column == "iterations" else row["warmup"]
     return int(count or 0) * int(row.get("batch") or 1)
-
-
-def _bus(row: Row) -> float:
-    return float(row.get("busbw_gbps") or 0.0)  # nccl-tests write 0 for one rank
 
 
 def _version_code(text: str) -> int:

@@ -17,6 +17,7 @@ from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
+from omb_py.results.statistics.bandwidth import FORMULAS, formula_name
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
@@ -211,7 +212,7 @@ def _binary(nbytes: int) -> str:
 def footer(rows: Sequence[Row]) -> str:
     """The last lines of a table: the number of wrong results, and the mean of busbw over all lines and placements."""
     wrong = sum(bool(wrong_elements(row)) for row in rows)
-    mean = sum(float(row.get("busbw_gbps") or 0.0) for row in rows) / len(rows) if rows else 0.0
+    mean = sum(bus_bandwidth(row) or 0.0 for row in rows) / len(rows) if rows else 0.0
     return f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n# Avg bus bandwidth    : {mean:g} \n#\n"
 
 
@@ -296,6 +297,14 @@ def element_count(row: Row) -> int:
     return count // int(row.get("ranks") or 1) if row["benchmark"] in _SCATTERED else count
 
 
+def bus_bandwidth(row: Row) -> float | None:
+    """busbw in GB/s; with one rank, where no byte crosses a link, what nccl-tests' formula gives all the same."""
+    value, formula = row.get("busbw_gbps"), FORMULAS.get(formula_name(row.get("bw_formula")))
+    if value is None and row.get("ranks") == 1:
+        return (row.get("algbw_gbps") or 0.0) * formula.bus(1) if formula else 0.0
+    return value
+
+
 def wrong_elements(row: Row) -> float | None:
     """Number of wrong elements; for omb-py's own rows, which count bytes, the least possible number."""
     reported, wrong_bytes = (row.get("metrics") or {}).get("wrong_elements"), row.get("wrong_bytes")
@@ -307,9 +316,7 @@ def wrong_elements(row: Row) -> float | None:
 def _half(row: Row | None, report: Sequence[str] = ()) -> str:
     if row is None:
         return f"  {UNKNOWN:>7}  {UNKNOWN:>6}  {UNKNOWN:>6}  {UNKNOWN:>6}"
-    bus = row.get("busbw_gbps")
-    bus = 0.0 if bus is None and row.get("ranks") == 1 else bus  # nccl-tests print 0
-    shown, bandwidths = row.get("value"), [row.get("algbw_gbps"), bus]
+    shown, bandwidths = row.get("value"), [row.get("algbw_gbps"), bus_bandwidth(row)]
     which, means = next((word for word in _OF_RANKS if word in report), ""), row.get("rank_mean_us") or ()
     if which and len(means) and shown:
         mean, shown = float(shown), _OF_RANKS[which](means)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -192,6 +193,43 @@ class TestPattern:
     def test_shifted_content_is_noticed(self, nbytes: int, shift: int, key: int) -> None:
         whole = payload.pattern(nbytes + shift, key)
         assert (whole[shift:] != payload.pattern(nbytes, key)).any()
+
+
+SLICED: Final[dict[str, Any]] = {
+    "pattern": partial(payload.pattern, 30_001, 5, 1),
+    "blocks": partial(payload._blocks, 30_000, 3, (1, 0), (1, 1), (1, 2)),
+    "contribution": partial(payload.contribution, 15_000, "int16", "sum", 4, 1, 9),
+    "reduced": partial(payload.reduced, 15_000, "bfloat16", "prod", 4, 9),
+    "part of reduced": partial(payload._part_of_reduced, 501, 14_000, 15_000, "int32", "sum", 4, 9),
+}
+
+
+class TestSlices:
+    """Large payloads are made, written and compared a slice at a time."""
+
+    @pytest.mark.parametrize("name", SLICED)
+    @given(start=st.integers(0, 31_000), nbytes=st.integers(0, 31_000))
+    def test_a_slice_is_that_of_the_whole(self, name: str, start: int, nbytes: int) -> None:
+        within = slice(start, start + nbytes)
+        assert (SLICED[name](within=within) == SLICED[name]()[within]).all()
+
+    def test_a_slice_far_on_repeats_the_ramp(self) -> None:
+        far = 3 << 24
+        assert (payload.pattern(1 << 30, 7, within=slice(far, far + 64)) == payload.pattern(64, 7)).all()
+
+    def test_no_more_than_a_slice_is_made_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(payload, "CHUNK", 64)
+        made: list[int] = []
+
+        def make(*, within: slice = payload.WHOLE) -> payload.Bytes:
+            made.append(within.stop - within.start)
+            return payload.pattern(200, 3, within=within)
+
+        places = np.zeros((2, 200), np.uint8)
+        payload.write(places, make)
+        assert (places == payload.pattern(200, 3)).all() and made == [64, 64, 64, 8]
+        places[1, [5, 199]] += 1
+        assert [payload.count_wrong(make, row) for row in places] == [0, 2]
 
 
 def filled(step: Step, k: int, world: World, iteration: int) -> dict[Region, bytes]:

@@ -3,7 +3,7 @@
 ``python -m tests.lab.gpu.first_run OUT [--device cuda] [--call 1|2] [--mpi FOLDER] [--programs FOLDER]``: steps in the order
 in which a failure explains the later ones, each with a time limit of its own. Read OUT/summary.txt from the top: the
 first FAILED explains the others; OUT/log.txt has all that was printed, with Python's stack where a step hung.
-``--mpi`` is a folder with bin/ and lib/ of an MPI library, ``--programs`` one with a built all_reduce_perf of
+``--mpi`` is a folder with bin/ and lib/ of an MPI library, ``--programs`` one with built programs of
 nccl-tests. Nothing is installed or built. ``--device sim``, with the stand-in library in OMB_PY_NCCL, is its dry run.
 """
 
@@ -80,13 +80,7 @@ def first_call(kit: Kit) -> Iterator[FirstRunStep]:
     for group in cells.GROUPS:
         words = _module("tests.lab.gpu.cells", group)
         yield FirstRunStep(f"one rank: {group}", 50, words, without=cells.missing(group, kit.device))
-    line = "all_reduce_perf -b 8 -e 32M -f 16 -w 2 -n 20 -g 1"
-    program = kit.programs and kit.programs / "all_reduce_perf"
-    there = program is not None and os.access(program, os.X_OK)
-    theirs = (str(program), *line.split()[1:])
-    yield FirstRunStep("one rank: nccl-tests", 40, theirs, without="" if there else "no --programs")
-    ours = (*OMB, *line.split(), "--device", kit.device, "--store", str(kit.out / "store"))
-    yield FirstRunStep("one rank: the same of omb-py", 40, ours, says="Out of bounds values : 0 OK")
+    yield from _beside_nccl_tests(kit, "all_reduce_perf")
     log = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": str(kit.out / "nccl.%p.txt")}
     yield FirstRunStep("two ranks: log of NCCL", 40, _shared(kit), environ=log)
     for name, limit_s in (("nccl", 110), ("mpi mixed", 45), ("mpi direct", 60), ("nccl settings", 60), ("gloo", 40)):
@@ -95,7 +89,7 @@ def first_call(kit: Kit) -> Iterator[FirstRunStep]:
 
 
 def second_call(kit: Kit) -> Iterator[FirstRunStep]:
-    """Python bindings, staged MPI, ranks of other launchers, and what must be refused."""
+    """Python bindings, staged MPI, ranks of other launchers, what must be refused, and more beside nccl-tests."""
     yield _part(kit, "nccl bindings", 170)
     yield _part(kit, "mpi staged", 130)
     joined = _shared(kit, launched=False)
@@ -109,6 +103,19 @@ def second_call(kit: Kit) -> Iterator[FirstRunStep]:
     yield FirstRunStep("refused: more than there is", 60, (*nccl, *large), 2, "choose a smaller -m")
     hidden = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "OMB_PY_SIM_DEVICES": "0"}
     yield FirstRunStep("refused: no GPU", 60, (*nccl, *one), 3, "visible", environ=hidden)
+    for program in ("all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf", "alltoall_perf"):
+        yield from _beside_nccl_tests(kit, program)
+
+
+def _beside_nccl_tests(kit: Kit, program: str) -> Iterator[FirstRunStep]:
+    """A program of nccl-tests with one rank, and the same command line of omb-py."""
+    words = f"-b 8 -e {'128M' if kit.real else '2K'} -f 16 -w 5 -n 20 -g 1".split()
+    theirs = kit.programs and kit.programs / program
+    there = theirs is not None and os.access(theirs, os.X_OK)
+    lacks = "" if there else f"no {program} in --programs"
+    yield FirstRunStep(f"one rank: {program} of nccl-tests", 40, (str(theirs), *words), without=lacks)
+    ours = (*OMB, program, *words, "--device", kit.device, "--store", str(kit.out / "store"))
+    yield FirstRunStep(f"one rank: {program} of omb-py", 60, ours, says="Out of bounds values : 0 OK")
 
 
 CALLS: Final[Mapping[int, Callable[[Kit], Iterator[FirstRunStep]]]] = {1: first_call, 2: second_call}

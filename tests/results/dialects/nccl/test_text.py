@@ -71,6 +71,20 @@ class TestRows:
         words = to_nccl([row]).splitlines()[5].split()
         assert words[5:] == ["1.00", "N/A", "0.00", "2", "N/A", "N/A", "N/A", "N/A"]
 
+    @pytest.mark.parametrize(
+        ("benchmark", "formula", "bus"),
+        [("reduce", "reduce", "0.01"), ("allreduce", "all_reduce", "0.00"), ("gather", "gather", "0.00")],
+    )
+    def test_one_rank_has_the_bus_bandwidth_that_the_formula_gives(
+        self, make_row, benchmark: str, formula: str, bus: str
+    ) -> None:
+        # as nccl-tests 2.19.6 printed on one GPU: reduce_perf counts all bytes, whatever the number of ranks
+        known = {"bw_formula": f"nccl-tests:{formula}", "algbw_gbps": 0.008, "busbw_gbps": None}
+        row = make_row(benchmark=benchmark, ranks=1, size_bytes=8, value=1.0, in_place=False, **known)
+        text = to_nccl([row])
+        assert halves(line(row, None))[0][:3] == ["1.00", "0.01", bus]
+        assert f"# Avg bus bandwidth    : {'0.008' if bus == '0.01' else '0'} \n" in text
+
     def test_a_broadcast_of_our_own_has_one_buffer(self, make_row) -> None:
         row = make_row(benchmark="bcast", dtype="char", size_bytes=8, value=1.0, root=0)
         assert halves(line(row, None))[0] == ["N/A"] * 4
