@@ -1,6 +1,6 @@
 """NVIDIA and AMD GPUs: CuPy opens them, the driver's own C functions are called in loops.
 
-Not run on a GPU yet (docs/nccl.md says what was).
+docs/nccl.md says on which GPU it was run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """NVIDIA's management library, by nvidia-ml-py: the GPUs of this machine and the paths between them.
 
-It answers without a context on any GPU, and sees all GPUs whatever CUDA_VISIBLE_DEVICES says. Not run on a GPU yet.
+It answers without a context on any GPU, and sees all GPUs whatever CUDA_VISIBLE_DEVICES says.
 """
 
 from __future__ import annotations
