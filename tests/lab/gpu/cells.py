@@ -124,7 +124,7 @@ def main(names: Sequence[str]) -> int:
         if why := missing(name, device):
             print(f"left out {name}: {why}", flush=True)
             continue
-        lines, problem = run_group(name, device)
+        lines, problem = run_group(name, device, LIMIT_S if device != "sim" else 6 * LIMIT_S)
         print(f"{'FAILED' if problem else 'ok'} {name}", *lines, problem, sep="\n  ", flush=True)
         failed = failed or bool(problem)
     return int(failed)
