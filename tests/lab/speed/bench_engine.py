@@ -165,11 +165,13 @@ class Held:
         return self.buffers[buffer]
 
 
-@pytest.mark.parametrize("name", ["latency", "allreduce", "alltoall"])
-def test_payload(benchmark: Any, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "size"), [("latency", 1 << 20), ("allreduce", 1 << 20), ("alltoall", 1 << 20), ("allreduce", 1 << 26)]
+)
+def test_payload(benchmark: Any, name: str, size: int) -> None:
     """Fill and check the buffers of one iteration, per MiB of buffers."""
     kind = find(name)
-    cell = make_cell(name, "none", "native", 1 << 20, dtype=kind.dtype, validate=True)
+    cell = make_cell(name, "none", "native", size, dtype=kind.dtype, validate=True)
     world = World(0, 2, ("here", "here"))
     program = kind.program(world, cell)
     held: Any = Held(program)
@@ -184,7 +186,7 @@ def test_payload(benchmark: Any, name: str) -> None:
     wrong = benchmark.pedantic(fill_and_check, rounds=15, warmup_rounds=1)
     assert wrong > 0  # nothing was communicated: what was received is what fill spoiled
     mib = sum(b.nbytes for b in program.buffers) / 2**20
-    note(benchmark, f"ms per MiB of {name}", benchmark.stats.stats.median * 1e3 / mib, "ms")
+    note(benchmark, f"ms per MiB of {name} of {size >> 20} MiB", benchmark.stats.stats.median * 1e3 / mib, "ms")
 
 
 def test_samples_are_kept_whole() -> None:
