@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -182,9 +182,10 @@ class NcclResolver:
             return self._region(step[word])
         if word in ("sent_counts", "received_counts"):
             blocks = step["send" if word == "sent_counts" else "recv"]
-            item = DTYPES[step["dtype"]].itemsize
-            self._counts.append(np.array([nbytes // item for nbytes in blocks.sizes], np.uint64))
-            return Arg(int(self._counts[-1].ctypes.data))
+            return self._numbers(blocks.sizes, step)
+        if word in ("sent_at", "received_at"):
+            blocks = step["send" if word == "sent_at" else "recv"]
+            return self._numbers([offset - blocks.offsets[0] for offset in blocks.offsets], step)
         if word in ("device", "host"):
             at, memory = step["region"], self.memory.host if word == "host" else self.memory
             return Arg(memory.address(at.buffer) + self.shift + at.offset, at.stride, turn=at.turn)
@@ -234,6 +235,12 @@ class NcclResolver:
             "mask": 0xFFFFFFFF,
         }
         return Arg(constants[word] if word in constants else int(step[word]))
+
+    def _numbers(self, nbytes: Sequence[int], step: Step) -> Arg:
+        """The address of an array of numbers of elements."""
+        item = DTYPES[step["dtype"]].itemsize
+        self._counts.append(np.array([one // item for one in nbytes], np.uint64))
+        return Arg(int(self._counts[-1].ctypes.data))
 
     def _slot(self, step: Step) -> int:
         return int(self.handles.ctypes.data) + int(step["slot"]) * int(self.handles.itemsize)

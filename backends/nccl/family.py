@@ -34,7 +34,7 @@ class NcclFamily:
     also: Mapping[str, str] = field(default_factory=dict)
     """Functions that it has under another name, with the same operands."""
     calls: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Steps that it alone has a call for -> (function, operands), as :data:`omb_py.backends.nccl.calls.CALLS`."""
+    """Steps that others have no call for -> (function, operands), as :data:`omb_py.backends.nccl.calls.CALLS`."""
     id_bytes: int = 128
     """Size of ``ncclUniqueId``, which functions take by value."""
     in_progress: int = 7
@@ -92,6 +92,9 @@ NCCL: Final = NvidiaFamily(
     ("libnccl.so.2", "libnccl.so"),
     f"pip install nvidia-nccl-cu13 (or -cu12, as the driver), {_IN_VARIABLE} OMB_PY_NCCL",
 )
+_OF_RCCL: Final = {
+    "alltoallv": ("ncclAllToAllv", "send sent_counts sent_at recv received_counts received_at dtype comm stream"),
+}
 RCCL: Final = NcclFamily(
     "RCCL",
     "nccl",
@@ -100,6 +103,7 @@ RCCL: Final = NcclFamily(
     ("librccl.so.1", "librccl.so"),
     f"install ROCm's rccl package, {_IN_VARIABLE} OMB_PY_NCCL",
     also={"ncclAlltoAll": "ncclAllToAll"},
+    calls=_OF_RCCL,
 )
 SIMULATION: Final = NcclFamily(
     "NCCL",
@@ -108,6 +112,7 @@ SIMULATION: Final = NcclFamily(
     "OMB_PY_NCCL",
     (),
     "the simulated device needs a library that knows it: name it in OMB_PY_NCCL (tests/standin)",
+    calls=_OF_RCCL,
 )
 ONECCL: Final = OnecclFamily(
     "oneCCL",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from omb_py import __version__
-from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
+from omb_py.backends.nccl.calls import call_of, check_algorithm, check_function, check_types
 from omb_py.backends.nccl.capabilities import NATIVE, lacks_groups, lacks_settings, lacks_step, lacks_type, missing
 from omb_py.backends.nccl.communicators import (
     SCRATCH,
@@ -29,7 +29,7 @@ from omb_py.backends.nccl.communicators import (
 )
 from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import TuningLog, chosen
-from omb_py.backends.nccl.lower import NEWER, lowered
+from omb_py.backends.nccl.lower import lowered
 from omb_py.backends.nccl.options import Settings, changed, settings_of
 from omb_py.backends.nccl.plane import PlaneSession, plane
 from omb_py.backends.nccl.runner import LoweredRunner, NcclRunner
@@ -202,7 +202,7 @@ class NcclSession(PlaneSession):
     def _has(self, cell: Cell) -> Callable[[str], bool]:
         if cell.binding != NATIVE:
             return self._binding(cell).has
-        return lambda op: op in NEWER and self.nccl.has(NEWER[op])
+        return lambda op: (call := call_of(op, self.nccl)) is not None and self.nccl.has(call[0])
 
     def memory_left(self) -> int:
         return self.device.memory_left() // self.ranks_per_device

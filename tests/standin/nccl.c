@@ -637,6 +637,18 @@ ncclResult_t onecclAllToAllV(const char* in, const size_t* sent, char* out, cons
 }
 #endif
 
+#ifdef RCCL
+/* rccl.h has it, nccl.h has not; offsets are in elements */
+ncclResult_t ncclAllToAllv(const char* in, const size_t* sent, const size_t* sent_at, char* out, const size_t* received, const size_t* received_at, int d, Comm* c, int64_t s) {
+  ncclGroupStart();
+  for (int r = 0; r < c->size; r++) {
+    ncclResult_t code = ncclSend(in + sent_at[r] * width[d], sent[r], d, r, c, s);
+    if (code || (code = ncclRecv(out + received_at[r] * width[d], received[r], d, r, c, s))) return code;
+  }
+  return ncclGroupEnd();
+}
+#endif
+
 /* calls with a configuration of their own, from 2.31 on */
 typedef struct {
   size_t size;

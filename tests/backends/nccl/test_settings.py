@@ -339,6 +339,16 @@ def test_a_function_of_another_name_in_rccl_is_found(monkeypatch: pytest.MonkeyP
 
 
 @needs_compiler
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize(("define", "calls"), [("RCCL", None), ("PLAIN", "grouped ncclSend and ncclRecv")])
+def test_alltoallv_is_one_call_where_the_library_has_it(define: str, calls: str | None) -> None:
+    cells = [{"benchmark": "alltoallv", "size": 4096, **more} for more in ({}, {"traffic": "0,3;1,0"})]
+    done = report("tests.support.sessions.nccl_cells", 2, cells, OMB_PY_NCCL=str(library(define)))
+    assert [(one["wrong"], one["marks"].get("calls")) for one in done] == [(0, calls)] * 2
+
+
+@needs_compiler
 def test_communicators_that_are_not_waited_for_are_refused(standin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_COMM_BLOCKING", "0")
     with pytest.raises(EnvironmentProblem, match=r"^NCCL_COMM_BLOCKING is 0: unset it"):
