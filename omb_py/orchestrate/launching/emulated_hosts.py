@@ -27,9 +27,9 @@ exec ip netns exec {prefix}$host unshare -m -u sh -c "hostname {called} && mount
 """
 
 
-def missing_program() -> str:
-    """The program that is missing for hosts, with what to install; empty where none is."""
-    program = next((name for name in PROGRAMS if shutil.which(name) is None), None)
+def missing_program(path: str | None = None) -> str:
+    """The program that is missing for hosts, with what to install; empty where none is. `path` replaces PATH."""
+    program = next((name for name in PROGRAMS if shutil.which(name, path=path) is None), None)
     return f"{program} is not installed (Debian: iproute2, util-linux, hostname)" if program else ""
 
 

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers.mpi_library import recall_library
+from omb_py.launchers.open_mpi import OPEN_MPI_ROOT
 from omb_py.orchestrate.launching.emulated_hosts import OVER_TCP, EmulatedHosts, do, missing_program
 
 INSIDE: Final = "OMB_PY_REHEARSAL"
@@ -26,6 +27,8 @@ _MOST: Final = 253
 _RANKS: Final = re.compile(r"-n\d*$|--ranks(=|$)")
 _FOLDER: Final = Path("/run")
 """Where ``ip`` and the agent have their files; a file system in memory, which ends with the namespaces."""
+_SBIN: Final = ("/usr/sbin", "/sbin")
+"""Where ``tc`` is, which the PATH of a user who is not root often lacks."""
 _CROWDED: Final = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 """There may be more ranks than cores: those that wait let others run."""
 
@@ -85,16 +88,25 @@ def _unshare() -> list[str]:
     return ["unshare", *as_root, "--net", "--mount"]
 
 
+def _path(environ: Mapping[str, str]) -> str:
+    return os.pathsep.join((environ.get("PATH", os.defpath), *_SBIN))
+
+
 def why_no_nodes() -> str:
     """Why nodes can only be simulated here; empty where they can be made."""
-    if why := missing_program():
+    path = _path(os.environ)
+    if why := missing_program(path):
         return why
     probe = ["ip", "link", "add", "omb0", "type", "veth", "peer", "name", "omb1"]
-    done = subprocess.run([*_unshare(), *probe], capture_output=True, text=True, timeout=20, check=False)
+    environ = {**os.environ, "PATH": path}
+    done = subprocess.run([*_unshare(), *probe], capture_output=True, text=True, timeout=20, check=False, env=environ)
     return f"this machine allows no namespaces: {done.stderr.strip()}" if done.returncode else ""
 
 
 def enter(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> NoReturn:
     """Begin ``omb-py rehearse`` with these words anew in namespaces of its own."""
-    program = shutil.which("unshare") or "unshare"
-    os.execve(program, [*_unshare(), *_omb_py(), "rehearse", *arguments], {**environ, INSIDE: "1"})
+    path = _path(environ)
+    program = shutil.which("unshare", path=path) or "unshare"
+    as_user = dict.fromkeys(OPEN_MPI_ROOT, "1") if os.geteuid() else {}  # root inside, but nobody's root outside
+    variables = {**environ, **as_user, "PATH": path, INSIDE: "1"}
+    os.execve(program, [*_unshare(), *_omb_py(), "rehearse", *arguments], variables)

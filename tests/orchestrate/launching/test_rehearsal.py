@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import UsageError
 from omb_py.orchestrate.launching import rehearsal
-from omb_py.orchestrate.launching.emulated_hosts import missing_program
-from omb_py.orchestrate.launching.rehearsal import Rehearsal, why_no_nodes
+from omb_py.orchestrate.launching.emulated_hosts import PROGRAMS, missing_program
+from omb_py.orchestrate.launching.rehearsal import Rehearsal, enter, why_no_nodes
 from omb_py.results.store.read import load
 from tests.support.machines.mpi import environment, run_omb_py
 
@@ -63,6 +64,7 @@ def test_without_its_programs_nodes_are_simulated_and_it_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(rehearsal, "_SBIN", ())
     assert main("rehearse --nodes 2 latency -m 8:8 -i 2 --quiet --no-store".split()) == 0
     (first,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("omb-py: simulated")]
     assert first == (
@@ -71,12 +73,35 @@ def test_without_its_programs_nodes_are_simulated_and_it_says_why(
 
 
 def test_a_machine_without_namespaces_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(rehearsal, "missing_program", lambda: "")
+    monkeypatch.setattr(rehearsal, "missing_program", lambda path: "")
     unshare = tmp_path / "unshare"
     unshare.write_text("#!/bin/sh\necho unshare: Operation not permitted >&2\nexit 1\n")
     unshare.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert why_no_nodes() == "this machine allows no namespaces: unshare: Operation not permitted"
+
+
+@pytest.mark.parametrize("user", [0, 1001])
+def test_a_user_without_tc_in_path_and_not_root_has_nodes(
+    user: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sbin = tmp_path / "sbin"
+    sbin.mkdir()
+    for name, says in [(name, "exit 0") for name in PROGRAMS] + [("unshare", 'echo "$PATH" >&2; exit 1')]:
+        (sbin / name).write_text(f"#!/bin/sh\n{says}\n")
+        (sbin / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(rehearsal, "_SBIN", (str(sbin),))
+    assert why_no_nodes() == f"this machine allows no namespaces: {tmp_path}:{sbin}", "and what runs sees them"
+    entered: list[tuple[str, Sequence[str], Mapping[str, str]]] = []
+    monkeypatch.setattr(rehearsal.os, "geteuid", lambda: user)
+    monkeypatch.setattr(rehearsal.os, "execve", lambda *words: entered.append(words))
+    enter(["--nodes", "2", "links"], {"PATH": str(tmp_path)})
+    ((program, words, environ),) = entered
+    assert program == str(sbin / "unshare") and words[-4:] == ["rehearse", "--nodes", "2", "links"]
+    assert ("--map-root-user" in words) == (user > 0)
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if user else {}
+    assert environ == {"PATH": f"{tmp_path}:{sbin}", rehearsal.INSIDE: "1", **allowed}
 
 
 def test_two_ends_are_wanted() -> None:
