@@ -3,7 +3,7 @@
 The folder holds OMB's programs (``osu_latency`` and so on, at any depth), built against the MPI library of this Python.
 Each benchmark runs with the same words in both programs, omb-py under OMB's name, as ``omb-py osu-names`` links it.
 Both must end with the same exit code, and their texts must be the same but for the digits of what was measured. Every
-launch pair is a line: ``same``, ``refused`` (by both, with one code), ``documented`` (they differ, and docs/coverage.md
+launch pair is a line: ``same``, ``refused`` (by both), ``documented`` (they differ, and docs/coverage.md
 says why), or ``DIFFERENT`` with the lines that differ. Behind a pair that both measure stands the ratio of the printed
 values (omb-py / C, median over the sizes). One launch of each on a busy machine shows the order of magnitude, no more:
 ``tests.lab.fidelity`` compares times.
@@ -49,6 +49,8 @@ RANKS = (2, 3, 4)
 """Each benchmark runs on these, and with its other words on the first that it admits."""
 LEAST = {"neighborhood": 4}
 """Ranks of the variants of a family: OMB refuses a grid in which neighbors repeat."""
+REFUSED = {1, 9}
+"""Exit statuses of MPICH's mpiexec where all ranks refuse after MPI_Init: 9 where it killed the last of them."""
 NO_END = 124
 """The exit status of a program that does not end in time."""
 DOCUMENTED = (
@@ -135,12 +137,12 @@ def judge(label: str, theirs: tuple[int, str], ours: tuple[int, str]) -> Pair:
     (code, text), (own, own_text) = theirs, ours
     if code == own == NO_END:
         return Pair(label, "DIFFERENT", ("neither ends in time",))
-    lines = [f"exit status {code} of C, {own} of omb-py"] if code != own else []
+    lines = [f"exit status {code} of C, {own} of omb-py"] if code != own and {code, own} != REFUSED else []
     if not (code and own):
         lines += [line for line in ndiff(masked(text), masked(own_text)) if line[0] in "-+"]
     if not lines:
         return (
-            Pair(label, "refused", (f"by both with {code}",))
+            Pair(label, "refused", (f"by both with {code}" if code == own else f"with {code} by C, {own} by omb-py",))
             if code
             else Pair(f"{label}: {ratio(text, own_text):.2f}", "same")
         )

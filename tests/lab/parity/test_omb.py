@@ -70,6 +70,8 @@ OK = (0, TEXT + ROWS)
     [
         ("osu_latency -n 2", (1, "usage"), (2, ""), "DIFFERENT", "exit status 1 of C, 2 of omb-py"),
         ("osu_latency -n 2", (1, "usage"), (1, ""), "refused", "by both with 1"),
+        ("osu_bw_fan_in -n 2", (1, ""), (9, ""), "refused", "with 1 by C, 9 by omb-py"),
+        ("osu_latency -n 2", OK, (9, ""), "DIFFERENT", "exit status 0 of C, 9 of omb-py"),
         ("osu_latency -n 2", OK, (3, ""), "DIFFERENT", "exit status 0 of C, 3 of omb-py"),
         ("osu_latency -n 2", (omb.NO_END, ""), (omb.NO_END, ""), "DIFFERENT", "neither ends in time"),
         ("osu_mbw_mr -n 3", (omb.NO_END, ""), (1, ""), "documented", "refused at once; OMB does not end"),
