@@ -2,7 +2,7 @@
 
 A library waits in MPI_Init without an end for a rank that never comes, and in MPI_Finalize for one that was killed
 there, which srun leaves alone; mpi4py keeps the interpreter there, and the collector may be dead or stopped itself. So
-what watches is neither a thread nor the collector.
+what watches is neither a thread nor the collector. It ends with its rank, except that it leaves no stopped collector.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import contextlib
 import os
 import select
 import signal
+import time
 import warnings
 
 from omb_py.engine.rank.lifetime import die_with_parent
 
 _TICK_S = 0.5
 _TO_SPEAK_S = 3.0
-"""After the collector has ended, until a rank that still waits to join is ended."""
+"""After the collector has ended, until a rank that still waits to join is ended; after rank 0 has ended, until a
+collector that is stopped is."""
 _JOINED, _LEAVING = b"j", b"l"
 _TO_FINISH_S = 30.0
 """After the collector has ended, until a rank that has joined is ended."""
@@ -103,15 +105,28 @@ class _Watch:
         has_ended = state == "Z" or (state == "X" and self.is_joined)
         self.ended_s = self.ended_s + _TICK_S if has_ended else 0.0
         if self.stopped_s >= self.limit_s or (self.stopped_s and not self.is_joined and self.waited_s >= self.limit_s):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(collector, signal.SIGKILL)
-            return (
-                f"{collector_name(collector)} was stopped for {self.stopped_s:g} s. "
-                "What to do: find out who stopped it, then start again"
-            )
+            return self._end_stopped(collector)
         if self.ended_s >= (_TO_FINISH_S if self.is_joined else _TO_SPEAK_S):
             return f"{collector_name(collector)} was ended by signal {signal_number}" if signal_number else ""
         return None
+
+    def _end_stopped(self, collector: int) -> str:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(collector, signal.SIGKILL)
+        return (
+            f"{collector_name(collector)} was stopped for {self.stopped_s:g} s. "
+            "What to do: find out who stopped it, then start again"
+        )
+
+    def outlive(self) -> str:
+        """End a collector that is stopped when its rank has ended, as by torchrun: nobody else would. Why, or empty."""
+        waited_s = 0.0
+        while self.collector is not None and process_state(self.collector)[0] in "Tt":
+            if waited_s >= _TO_SPEAK_S:
+                return self._end_stopped(self.collector)
+            time.sleep(_TICK_S)
+            waited_s, self.stopped_s = waited_s + _TICK_S, self.stopped_s + _TICK_S
+        return ""
 
 
 def collector_name(pid: int) -> str:
@@ -132,7 +147,7 @@ def process_state(pid: int) -> tuple[str, int]:
 def _live(watch: _Watch, reader: int) -> None:
     """The life of the watcher: it holds no file of the rank but stderr, and never returns."""
     try:
-        if not die_with_parent(watch.rank_pid):
+        if watch.collector is None and not die_with_parent(watch.rank_pid):
             os._exit(0)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # it ends with its rank
@@ -145,12 +160,20 @@ def _live(watch: _Watch, reader: int) -> None:
             if select.select([reader], [], [], None if watch.sleeps else _TICK_S)[0]:
                 told = os.read(reader, 1)
                 if not told:
-                    break  # the rank has ended
+                    _say(watch.outlive())  # the rank has ended
+                    break
                 watch.hear(told)
+            elif os.getppid() != watch.rank_pid:
+                _say(watch.outlive())  # what the rank forked holds the pipe
+                break
             elif (why := watch.tick()) is not None:
-                if why:
-                    os.write(2, f"omb-py: error: {why}\n".encode())
+                _say(why)
                 os.kill(watch.rank_pid, signal.SIGKILL)
                 break
     finally:
         os._exit(0)
+
+
+def _say(why: str) -> None:
+    if why:
+        os.write(2, f"omb-py: error: {why}\n".encode())

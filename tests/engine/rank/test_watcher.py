@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S
 
 RANK = """
 import os, signal, subprocess, sys, time
-from omb_py.engine.rank.watcher import Watcher
+from omb_py.engine.rank.watcher import Watcher, process_state
 collector = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=-3, stderr=-3)  # DEVNULL
 print(collector.pid, flush=True)
 watcher = Watcher({rank}, {limit}, {collector})
@@ -82,6 +82,22 @@ def test_a_stopped_collector_is_named_and_ended(joined: str) -> None:
     )
     assert code == -signal.SIGKILL and f"(process {pid}, started by rank 0) was stopped for" in err
     assert is_gone(pid)
+
+
+@pytest.mark.parametrize("ends", ["os.kill(os.getpid(), 9)", "watcher.end(); sys.exit(7)"])
+def test_a_stopped_collector_does_not_outlive_its_rank(ends: str) -> None:
+    """torchrun ends rank 0 where another rank has failed, before the limit of a stopped collector is over."""
+    stopped = "while process_state(collector.pid)[0] != 'T': time.sleep(0.01)"
+    code, err, pid = watched(f"collector.send_signal(signal.SIGSTOP)\n{stopped}\n{ends}", limit=600)
+    assert code in (-signal.SIGKILL, 7) and is_gone(pid)
+    assert err.startswith(f"omb-py: error: the collector of this job (process {pid}, started by rank 0) was stopped")
+
+
+def test_a_collector_that_works_outlives_its_rank() -> None:
+    code, err, pid = watched("os.kill(os.getpid(), 9)", limit=600)
+    assert process_state(pid)[0] not in "ZX"
+    end(pid)
+    assert (code, err) == (-signal.SIGKILL, "")
 
 
 def test_a_rank_that_has_joined_waits_as_long_as_it_needs() -> None:
