@@ -193,7 +193,7 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
             return f"nobody said it: {job.launcher.returncode}, {_last(job)}"
         blamed = re.findall(r"omb-py: error: rank (\d+) on \S+ \(pid \d+\) died", err)
         if blamed and victim.startswith("rank") and victim[-1] not in blamed:
-            return f"BLAMED: {_last(job)}"
+            return f"BLAMED: {[line for line in err.splitlines() if 'omb-py: error: ' in line]}"
         if victim == "collector" and job.launcher.returncode != 0 and "collector" not in err:
             return f"not named: {_last(job)}"
         # Open MPI's folder is named by its mpirun
