@@ -38,6 +38,8 @@ from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Req
 from omb_py.results.dialects.registry import USUAL
 
 if TYPE_CHECKING:
+    from omb_py.results.accept.report import AcceptReport
+    from omb_py.results.checks.pair_sweeps import PairSweep
     from omb_py.results.compare.judge import CompareRules, JudgedCell
     from omb_py.results.compare.match import Side as CompareSide
     from omb_py.results.compare.report import CompareReport
@@ -273,6 +275,7 @@ def accept(
     quiet: bool = False,
     mock: str = "",
     resume: str | None = None,
+    logs: Sequence[str | Path] = (),
 ) -> Acceptance:
     """Measure a suite that has criteria, and judge them (docs/accept.md).
 
@@ -286,18 +289,19 @@ def accept(
         strict: `exit_code` is 4 if a criterion is MARGINAL after the last launch.
         store: folder of the launches.
         resume: id of the run to resume, the beginning of one, or ``last``.
+        logs: logs of OMB, or folders of them, that fill the table instead of launches.
 
     The other parameters are the fields of :class:`omb_py.Request`; entries of the suite override them.
 
     Raises:
-        UsageError: the suite is wrong or has no criteria, or there is no such baseline or run.
+        UsageError: the suite is wrong or has no criteria, or there is no such baseline, run or log.
         EnvironmentProblem: nothing of the suite can be measured here.
     """
     from omb_py.cli.commands.accept import checked_suite
     from omb_py.cli.suite_options import CommandLine
+    from omb_py.orchestrate.accept.from_logs import accept_logs
     from omb_py.orchestrate.accept.session import AcceptRequest
     from omb_py.orchestrate.accept.session import accept as judge_suite
-    from omb_py.results.accept.report import exit_code, headline, sentence
 
     options = {
         "hosts": hosts,
@@ -314,7 +318,16 @@ def accept(
     given = {name: value for name, value in options.items() if value not in (None, (), "")}
     promised = Path(contract) if contract else None
     asked = AcceptRequest(CommandLine(), given, ranks, promised, baseline, correctness, quiet, resume=resume)
-    report = judge_suite(checked_suite(str(suite)), asked, Path(store))
+    if logs:
+        report = accept_logs(checked_suite(str(suite)), asked, [str(log) for log in logs], Path(store))
+    else:
+        report = judge_suite(checked_suite(str(suite)), asked, Path(store))
+    return _acceptance(report, strict)
+
+
+def _acceptance(report: AcceptReport, strict: bool) -> Acceptance:
+    from omb_py.results.accept.report import exit_code, headline, sentence
+
     verdicts = tuple(
         CriterionVerdict(
             verdict.case.name,
@@ -435,10 +448,14 @@ def links(
     timeout: float = DEFAULT_TIMEOUT_S,
     quiet: bool = False,
     mock: str = "",
+    logs: Sequence[str | Path] = (),
+    names: str = "{a}-{b}",
 ) -> LinkCheck:
     """Measure every pair of nodes, and measure again what is slower than the others (docs/links.md).
 
     Args:
+        logs: logs of pairs, or folders of them, to judge instead; of the others `small`, `large` and `names` count.
+        names: where a log's name says its two nodes, if its lines do not.
         per_node: ranks on each node.
         small: bytes of the message whose latency is measured.
         large: bytes of the messages whose bandwidth is measured.
@@ -455,8 +472,12 @@ def links(
         UsageError: there are too few ranks, or numbers contradict each other.
         EnvironmentProblem: hosts did not answer, or a rank was lost.
     """
-    from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
+    from omb_py.orchestrate.checks.links import SweepDesign, from_logs, placed, sweep
+    from omb_py.results.checks.pair_logs import parse_names
 
+    design = SweepDesign(small, large, iterations, windows, window, passes, launches, rounds)
+    if logs:
+        return _link_check(from_logs([str(log) for log in logs], parse_names(names), design))
     request = _request(
         "latency",
         store,
@@ -475,8 +496,10 @@ def links(
         quiet=quiet,
         mock=mock,
     )
-    design = SweepDesign(small, large, iterations, windows, window, passes, launches, rounds)
-    result = sweep(placed(request, per_node, os.environ), design)
+    return _link_check(sweep(placed(request, per_node, os.environ), design))
+
+
+def _link_check(result: PairSweep) -> LinkCheck:
     verdicts = tuple(
         LinkVerdict(suspect.kind, result.name(suspect), suspect.metric, result.state(suspect), suspect.slower)
         for suspect in result.suspects

@@ -164,6 +164,7 @@ class LinkCheck:
     exit_code: int
     """1 if the second measurement confirmed a slow node or link."""
     run_id: str
+    """``of logs`` where logs were judged."""
 
 
 @dataclass(frozen=True, slots=True)

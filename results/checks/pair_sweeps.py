@@ -137,6 +137,8 @@ class PairSweep:
     repeat: PairTable | None
     outcomes: Mapping[links.Suspect, links.Suspect | None]
     """Suspect -> the suspect as the repeat measured it, or None where the repeat cleared it."""
+    logs: tuple[str, ...] = ()
+    """What logs say of themselves; empty where omb-py measured."""
 
     @property
     def judged(self) -> bool:
@@ -302,15 +304,16 @@ _ORDER = ("confirmed", "suspect", "cleared")
 def as_dict(sweep: PairSweep) -> dict[str, object]:
     n = len(sweep.names)
     first, second = links.pair_ends(n)
-    typical = {metric: sweep.first.typical(metric) for metric in METRICS}
+    typical = {metric: sweep.first.typical(metric) for metric in sweep.first.values}
     return {
         "run_id": sweep.run_id,
         "nodes": list(sweep.names),
         "units": UNITS,
         "median": {metric: float(np.median(values)) for metric, values in typical.items()},
         "found": subjects(sweep),
+        **({"logs": list(sweep.logs)} if sweep.logs else {}),
         "pairs": [
-            {"ends": [sweep.names[a], sweep.names[b]], **{metric: float(typical[metric][k]) for metric in METRICS}}
+            {"ends": [sweep.names[a], sweep.names[b]], **{metric: float(own[k]) for metric, own in typical.items()}}
             for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
         ],
     }
@@ -349,8 +352,8 @@ def document_of(sweep: PairSweep) -> Document:
         notes.append(f"suspect, not repeated since others were slower: {_names(by_state['suspect'])}")
     if any(subject["kind"] == "group" for subject in by_state["confirmed"]):
         notes.append(GROUP_NOTE)
-    notes += _groups_text(sweep)
-    if sweep.judged and not sweep.first.fresh:
+    notes += [*sweep.logs, *_groups_text(sweep)]
+    if sweep.judged and not sweep.first.fresh and not sweep.logs:
         notes.append(
             "one launch: what is slow in this launch only cannot be told from what is slow for good: --launches 5"
         )
@@ -386,12 +389,13 @@ def _groups_text(sweep: PairSweep) -> list[str]:
     """Say which nodes are nearer to each other: levels of their own were given to these."""
     if not sweep.judged:
         return []
-    values, _ = links.usual_value(sweep.first.units["latency"], sweep.first.fresh)
+    metric, units = next(iter(sweep.first.units.items()))
+    values, _ = links.usual_value(units, sweep.first.fresh)
     groups = links.groups_of(values, len(sweep.names))
     members = [[sweep.names[node] for node in np.flatnonzero(groups == group)] for group in range(groups.max() + 1)]
     if len(members) < 2:
         return []
-    return [f"nearer to each other by latency: {'; '.join(map(_listed, members))}"]
+    return [f"nearer to each other by {metric}: {'; '.join(map(_listed, members))}"]
 
 
 def _listed(names: Sequence[str]) -> str:

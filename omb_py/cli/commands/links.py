@@ -10,21 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, backend_option, measuring_options, ranks_option, whole, word
 from omb_py.cli.output import HTML, check_files, report_options, write_report
+from omb_py.cli.suite_options import long_name
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.errors import UsageError
 from omb_py.grammar.values import parse_size
 from omb_py.launchers.registry import batch_around
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.isolate import GroupSearch
-from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
+from omb_py.orchestrate.checks.links import SweepDesign, from_logs, placed, sweep
 from omb_py.printing.drawings import heat_map
 from omb_py.results.checks.isolation_report import IsolationResult, isolation_document
+from omb_py.results.checks.pair_logs import USUAL_NAMES, PairNames, parse_names
 from omb_py.results.checks.pair_sweeps import PairSweep, document_of, matrix
 from omb_py.results.document import Document
 from omb_py.suites import find
@@ -38,10 +41,12 @@ _SHARED = tuple(
         "mock inject"
     ).split()
 )
+_WITH_LOGS = frozenset({"from", "names", "topology", "small", "large", "format", "graph", "output", "quiet", "debug"})
 _EXAMPLES = (
     "omb-py links --hosts a,b,c,d",
     "omb-py links --hosts a,b,c,d --rounds serial -G tty --output links.html",
     "omb-py links --isolate --topology topology.conf --hosts a,b,c,d",
+    "omb-py links --from logs/ --names 'osu_bw.{a}_{b}.*'",
     "omb-py links --backend mock -n 16 --mock 'noise=0.05,slow=3:1.5'",
 )
 
@@ -49,7 +54,7 @@ _EXAMPLES = (
 def command() -> click.Command:
     return Page(
         "links",
-        params=[*_own(), *_searching(), *_as_benchmarks(), *_output(), debug_option()],
+        params=[*_own(), *_searching(), *_reading(), *_as_benchmarks(), *_output(), debug_option()],
         callback=run_links,
         help="Every pair of nodes: which node, which link is slow?\n\n"
         "Latency, its tail and bandwidth of all pairs, in rounds of disjoint pairs, one rank a node. What is slower "
@@ -140,8 +145,30 @@ def _searching() -> list[click.Parameter]:
         tool_option(
             heading,
             "--topology FILE",
-            "For --isolate: Slurm's topology.conf, or a line 'SWITCH: NODES' for each switch. (default: not known)",
+            "For --isolate and --from: Slurm's topology.conf, or a line 'SWITCH: NODES' for each switch. "
+            "(default: not known)",
             click.Path(path_type=Path),
+        ),
+    ]
+
+
+def _reading() -> list[click.Parameter]:
+    heading = "Logs that exist"
+    return [
+        tool_option(
+            heading,
+            "--from logs LOGS",
+            "Measure nothing: judge logs of OMB, nccl-tests and others, a file a pair, or a folder of them; repeat it. "
+            "(default: measure)",
+            ParsedType("file", str),
+            multiple=True,
+        ),
+        tool_option(
+            heading,
+            "--names PATTERN",
+            "Where a file's name says the two nodes, if its list of devices does not; * is any text. "
+            f"(default: {USUAL_NAMES.text})",
+            ParsedType("pattern", parse_names),
         ),
     ]
 
@@ -162,11 +189,25 @@ def _output() -> list[click.Parameter]:
 
 
 def run_links(
-    form: str, graph: str | None, output: Sequence[Path], isolate: str | None, topology: Path | None, **given: Any
+    form: str,
+    graph: str | None,
+    output: Sequence[Path],
+    isolate: str | None,
+    topology: Path | None,
+    logs: Sequence[str],
+    names: PairNames | None,
+    **given: Any,
 ) -> int:
     check_files(output, _FILES, figures=True)
-    names = ("small", "large", "iterations", "windows", "window", "passes", "launches", "rounds")
-    design = SweepDesign(**{name: given.pop(name) for name in names})
+    if logs:
+        _check_useless()
+        design = SweepDesign(given["small"], given["large"])
+        result = from_logs(logs, names or USUAL_NAMES, design, topology)
+        return _shown(result, document_of(result), graph, form, output)
+    if names:
+        raise UsageError("--names is for --from: give both")
+    of_design = ("small", "large", "iterations", "windows", "window", "passes", "launches", "rounds")
+    design = SweepDesign(**{name: given.pop(name) for name in of_design})
     request = _request(given)
     if isolate:
         if graph:
@@ -174,9 +215,26 @@ def run_links(
         search = GroupSearch(request, find(isolate), design, topology)
         return _isolated(search.run(), request, form, output)
     if topology:
-        raise UsageError("--topology is for --isolate: give both")
+        raise UsageError("--topology is for --isolate and --from: give one of them too")
     result = sweep(request, design)
-    document = _advised(document_of(result), request, result.slow_nodes)
+    return _shown(result, _advised(document_of(result), request, result.slow_nodes), graph, form, output)
+
+
+def _check_useless() -> None:
+    """Raises UsageError for an option that says nothing where logs are read."""
+    line = click.get_current_context()
+    options = [param for param in line.command.params if isinstance(param, click.Option)]
+    useless = [
+        f"--{name}"
+        for param in options
+        if line.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        and (name := long_name(param)) not in _WITH_LOGS
+    ]
+    if useless:
+        raise UsageError(f"--from measures nothing, so {useless[0]} says nothing: leave it out")
+
+
+def _shown(result: PairSweep, document: Document, graph: str | None, form: str, output: Sequence[Path]) -> int:
     if graph:
         document = replace(document, picture=heat_map(matrix(result)))
     return write_report(document, form, output, partial(_html, result, document))
@@ -217,5 +275,5 @@ def _html(result: PairSweep, document: Document) -> str:
     from omb_py.dashboards.report.html_page import with_figures
     from omb_py.dashboards.views.checks import sweep_view
 
-    below = f"omb-py links · run {result.run_id}"
+    below = f"omb-py links · {'of logs' if result.logs else f'run {result.run_id}'}"
     return with_figures(document, "links", "Every pair of nodes", below, [sweep_view(result)])

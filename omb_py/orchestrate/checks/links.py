@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.launcher import host_and_slots
 from omb_py.options.request import SILENT, Request
 from omb_py.options.table import make_cell, usual_cell
+from omb_py.orchestrate.checks.topology_file import read_topology, switches_of
 from omb_py.orchestrate.planning.cells import bindings_of
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan
@@ -28,6 +30,7 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import finish, new_run, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.results.checks import links
+from omb_py.results.checks.pair_logs import LARGE, SMALL, USUAL_NAMES, PairNames, read_pairs
 from omb_py.results.checks.pair_sweeps import PART_TAG, PARTS, PairSweep, PairTable, names_of
 from omb_py.suites.registry import find
 
@@ -39,9 +42,9 @@ ANSWER_S = 15.0
 class SweepDesign:
     """Measurements between two ranks, and their numbers."""
 
-    small: int = 8
+    small: int = SMALL
     """Bytes of the message whose latency is measured."""
-    large: int = 1 << 20
+    large: int = LARGE
     """Bytes of each message of a window, for bandwidth."""
     iterations: int = 100
     """Iterations of latency in a pass; the slowest tenth is the tail."""
@@ -91,6 +94,26 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
     finally:
         finish(run)
     return PairSweep(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, outcomes)
+
+
+def from_logs(
+    logs: Sequence[str],
+    names: PairNames = USUAL_NAMES,
+    design: SweepDesign = SweepDesign(),
+    topology: Path | None = None,
+) -> PairSweep:
+    """Judge logs of pairs as :func:`~omb_py.results.checks.pair_logs.read_pairs`, and name the switch of a slow group.
+
+    Raises:
+        UsageError: the logs are none of pairs, or the topology file is wrong or lacks a node.
+    """
+    result = read_pairs(logs, names, design.small, design.large)
+    if topology is None:
+        return result
+    switches = switches_of(read_topology(topology), result.names, topology)
+    groups = {suspect.ends for suspect in result.suspects if suspect.kind == "group"}
+    notes = tuple(f"{name} has just these: its uplink may be slow" for name, ranks in switches if ranks in groups)
+    return replace(result, logs=(*result.logs, *notes))
 
 
 def _counted(suspects: Sequence[links.Suspect]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import omb_py
 from omb_py.cli import main
 from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import UsageError
@@ -100,6 +101,16 @@ def test_logs_by_hand(tmp_path: Path) -> None:
     assert len(missing) == 11 and {v.note for v in missing} == {"no log has it"} and exit_code(found) == 3
     assert "8 lines of the logs are in no row of the table" in found.deviations
     assert found.libraries == ["OMB 5.9", "OMB 7.4", "OMB 7.1"]
+
+
+def test_the_python_interface(tmp_path: Path) -> None:
+    contract = write(tmp_path / "c.toml", CONTRACT)
+    logs = [write(tmp_path / "distant" / f"run{number}.out", BY_HAND) for number in range(8)]
+    judged = omb_py.accept("nersc10", contract=contract, logs=logs, store=tmp_path / "store")
+    verdicts = {verdict.name.partition(":")[0]: verdict.verdict for verdict in judged.verdicts}
+    assert judged.exit_code == 3 and list(verdicts.values()).count("PASS") == 1, verdicts
+    with pytest.raises(UsageError, match="nothing: cannot read it"):
+        omb_py.accept("nersc10", logs=["nothing"], store=tmp_path / "store")
 
 
 def test_a_row_that_may_be_two_is_left_out_with_what_to_do(tmp_path: Path) -> None:
