@@ -130,7 +130,9 @@ def headline(acceptance: AcceptReport) -> str:
     checks = [check for check in acceptance.checked if check.word != "SKIPPED"]
     right = sum(check.word == "PASS" for check in checks)
     correctness = f"; correctness: {right} of {len(checks)} right" if checks else "; correctness was not checked"
-    missing = f"; {counted(len(acceptance.missing_nodes), 'node')} missing" if acceptance.missing_nodes else ""
+    names = list(acceptance.missing_nodes)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    missing = f"; missing: {', '.join(names[:_NAMED])}{more}" if names else ""
     return f"{acceptance.word}: {verdicts} of {counted(len(acceptance.verdicts), 'verdict')}{correctness}{missing}"
 
 
@@ -155,6 +157,8 @@ def launch_text(verdict: CaseVerdict, value: float) -> str:
     return in_unit(value, METRICS[criterion.metric].dimension, criterion.unit)
 
 
+_NAMED = 4
+"""Most missing nodes that the first line names."""
 _UNITS = {"time": "us", "rate": "MB/s", "share": "%"}
 """Dimension of a metric -> the unit of its numbers in JSON, that of :class:`omb_py.results.accept.criteria.Range`."""
 

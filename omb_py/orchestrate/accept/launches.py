@@ -66,7 +66,9 @@ class AcceptLaunches:
         self.given_up: set[str] = set()
         """Cells that are not tried again, because ranks died or hung in them or their results are wrong."""
         self.gone: dict[str, str] = {}
-        """Nodes that stopped answering during the run -> reason."""
+        """Nodes that stopped answering since the launches were planned -> reason."""
+        self._settled: set[str] = set()
+        """What was given up before a node was lost."""
 
     def silent_nodes(self, request: Request) -> dict[str, str]:
         """Find the nodes that do not answer -> reason. Raises EnvironmentProblem where only all together do not."""
@@ -76,6 +78,14 @@ class AcceptLaunches:
         finally:
             self._see(run, kept.rows)
         return lost
+
+    def plan(self, plans: Sequence[LaunchPlan], skips: list[Skip]) -> None:
+        """Begin with these launches, or begin again with those on the nodes that are left."""
+        self.plans, self.skips = plans, skips
+        self.given_up &= self._settled
+        for key in self.missing.keys() - self.given_up:
+            del self.missing[key]
+        self.gone = {}
 
     def of_turn(self, turn: int, wanted: set[str]) -> list[LaunchPlan]:
         """Return the launches of a turn, with those of the wanted cells that were not given up."""
@@ -101,6 +111,8 @@ class AcceptLaunches:
     def _make(self, phase: str, number: int, plans: Sequence[LaunchPlan]) -> tuple[list[Row], dict[str, str]]:
         """The rows of a step, and each cell that has none -> why."""
         run, kept = self._phase(phase, number)
+        if not self.gone:
+            self._settled = set(self.given_up)
         step: Step = phase, plans[0].turn
         before = len(self.skips)
         self.skips += self.log.given_up.get(step, [])
@@ -179,7 +191,7 @@ class AcceptLaunches:
             self.gone.setdefault(host, f"it does not answer any more: {why}")
 
     def _give_up_all(self) -> None:
-        """Give up all cells once a node is gone: every launch needs all nodes."""
+        """Give up all cells once a node is gone: the launches are planned for all nodes."""
         for key in self._keys() if self.gone else ():
             self.missing.setdefault(key, f"{', '.join(self.gone)} did not answer any more")
             self.given_up.add(key)
@@ -197,8 +209,8 @@ class AcceptLaunches:
         self.seen.take(rows)
         self.seen.files |= dict.fromkeys(map(str, run.files))
 
-    def check_bytes(self, requests: Sequence[CheckedRequest]) -> list[CorrectnessCheck]:
-        """Check every byte of every cell that can be checked, in launches of their own.
+    def check_bytes(self, requests: Sequence[CheckedRequest], turn: int = 0) -> list[CorrectnessCheck]:
+        """Check every byte of every cell that can be checked, in launches of their own; `turn` tells a further check.
 
         A cell that the check did not measure may still be timed: only what is wrong or failed is given up.
         """
@@ -218,7 +230,7 @@ class AcceptLaunches:
             )
             for _, r in checkable
         ]
-        plans = plan_launches(short)
+        plans = [replace(plan, turn=turn) for plan in plan_launches(short)]
         rows, lost = self._make(CORRECTNESS, 0, plans)
         self._give_up_all()
         by_key: dict[str, list[Row]] = {}

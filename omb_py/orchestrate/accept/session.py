@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.backends.registry import capabilities, in_process
-from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
+from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.launchers.registry import batch_around
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.accept.background_job import other_job
@@ -156,6 +156,9 @@ class _Acceptance:
         self.skips: list[Skip] = []
         self.evidence = Evidence()
         self.log = ProgressLog()
+        self.all_hosts: tuple[str, ...] = ()
+        self.turn = 0
+        """Number of the next turn; it goes on where launches begin again on fewer nodes."""
 
     def verdicts(self) -> AcceptReport:
         began = time.monotonic()
@@ -193,21 +196,9 @@ class _Acceptance:
         if self.log.begun is None:
             self.log.begin(begun)
         self.launches = AcceptLaunches(self.run, self.log, self.evidence.missing, self.skips)
-        requests = self._without_missing_nodes(requests, out)
-        self.launches.plans, self.launches.skips = plan_launches(requests), self.skips
-        self.cells = planned(self.launches.plans)
-        self.cases = cases_of(self.criteria, self.cells, self.skips)
-        self.contract.check_sizes(self.cases)
-        check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word)
-        for case in self.cases:
-            if case.cell == missing_cell(case.criterion):
-                reasons = dict.fromkeys(s.reason for s in self.skips if is_about(case.criterion, s))
-                self.evidence.missing[case.cell] = "; ".join(reasons)
+        self._plan(requests := self._without_missing_nodes(requests, out))
         try:
-            if self.asked.correctness:
-                out.checked = self.launches.check_bytes(requests)
-                self._check_nodes()
-            out.verdicts = self._judge(out)
+            out.verdicts = self._measured(requests, out)
         except Interrupted as error:
             kept = f"what was measured is kept in {store}: --resume={self.run.run_id} goes on"
             raise Interrupted(f"{error}: {kept}") from None
@@ -234,6 +225,63 @@ class _Acceptance:
         out.incidents += [Incident("launch", text, False) for text in self.run.command.repeated]
         self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
         return out
+
+    def _plan(self, requests: Sequence[CheckedRequest]) -> None:
+        """Plan the launches and what they decide. Raises UsageError where no entry measures what a criterion needs."""
+        self.launches.plan(plan_launches(requests), self.skips)
+        self.cells = planned(self.launches.plans)
+        self.cases = cases_of(self.criteria, self.cells, self.skips)
+        self.contract.check_sizes(self.cases)
+        check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word)
+        for case in self.cases:
+            if case.cell == missing_cell(case.criterion):
+                reasons = dict.fromkeys(s.reason for s in self.skips if is_about(case.criterion, s))
+                self.evidence.missing[case.cell] = "; ".join(reasons)
+
+    def _measured(self, requests: Sequence[CheckedRequest] | None, out: AcceptReport) -> list[CaseVerdict]:
+        """Check and judge; again on the nodes that are left after one was lost, where the suite allows that."""
+        verdicts: list[CaseVerdict] = []
+        while requests:
+            if self.asked.correctness:
+                out.checked = self.launches.check_bytes(requests, self.turn)
+                self._check_nodes()
+            verdicts = self._judge(out)
+            requests = self._on_the_rest(out)
+        return verdicts
+
+    def _on_the_rest(self, out: AcceptReport) -> list[CheckedRequest] | None:
+        """Plan again without nodes that were lost; None where none was, all are needed, or nothing is left to do.
+
+        Cells whose ranks lie where they lay keep what was measured.
+        """
+        gone = dict(self.launches.gone)
+        if not gone or not self.how.allow_missing_nodes:
+            return None
+        hosts = self.launches.plans[0].requests[0].launching.hosts
+        left, failed = tuple(host for host in hosts if host not in gone), [s for s in self.skips if s.failed]
+        before, names = {planned_cell.key for planned_cell in self.cells}, ", ".join(gone)
+        out.missing_nodes |= gone
+        try:
+            requests = self._requests(hosts=left, n=self._ranks_on(left)) if left else []
+            self._plan(requests)
+        except OmbError as error:
+            self.skips += failed
+            self.run.note(f"{names} did not answer any more, and the rest cannot go on: {error}")
+            return None
+        kept = {one.key for one in self.cells if one.plan.hosts and one.key in before}
+        for rows in (self.evidence.alone, self.evidence.beside):
+            for key in rows.keys() - kept:
+                del rows[key]
+        text = f"lost, and measured again without {names}"
+        out.incidents += [Incident(skip.what, f"{text}: {skip.reason}", False) for skip in dict.fromkeys(failed)]
+        out.deviations.append(f"{names} stopped answering: the rest was measured on {counted(len(left), 'node')}")
+        self.run.note(f"{names} did not answer any more: going on without")
+        return requests
+
+    def _ranks_on(self, left: Sequence[str]) -> int | None:
+        """As many ranks a node as were asked for; None where no number was."""
+        asked, hosts = self.asked.ranks, self.all_hosts
+        return None if asked is None else max(1, asked * len(left) // len(hosts))
 
     # -- before anything is measured -----------------------------------------------------------------------------
 
@@ -303,7 +351,7 @@ class _Acceptance:
 
     def _without_missing_nodes(self, requests: list[CheckedRequest], out: AcceptReport) -> list[CheckedRequest]:
         """Return the requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
-        hosts = requests[0].request.launching.hosts
+        hosts = self.all_hosts = requests[0].request.launching.hosts
         if len(hosts) < 2 or all(in_process(r.request.backends) for r in requests):
             return requests
         lost = self.launches.silent_nodes(requests[0].request)
@@ -317,9 +365,8 @@ class _Acceptance:
                 f"{len(lost)} of {len(hosts)} nodes do not answer: {named}"
                 + ("" if not left else ": leave them out of --hosts, or let the suite allow-missing-nodes")
             )
-        ranks = None if self.asked.ranks is None else max(1, self.asked.ranks * len(left) // len(hosts))
         out.deviations.append(f"{len(left)} of {len(hosts)} nodes take part")
-        return self._requests(hosts=left, n=ranks)
+        return self._requests(hosts=left, n=self._ranks_on(left))
 
     def _check_nodes(self) -> None:
         """Raises EnvironmentProblem where the ranks ran on fewer nodes than the suite requires."""
@@ -335,22 +382,23 @@ class _Acceptance:
         """Make launches, round after round, until every case is decided."""
         rule = self.how.rule
         verdicts: dict[int, CaseVerdict] = {}
-        left = list(range(len(self.cases)))
-        turn = 0
+        left, first = list(range(len(self.cases))), self.turn
         for number in range(1, rule.rounds + 1):
             cases = [self.cases[k] for k in left]
-            launches = min(rule.launches, rule.most - turn)
+            launches = min(rule.launches, rule.most - (self.turn - first))
             self.run.note(
                 f"round {number} of up to {rule.rounds}: {counted(len(cases), 'verdict')} open, "
                 f"{counted(launches, 'more launch')}"
             )
             wanted = needed(cases) if number > 1 else {planned_cell.key for planned_cell in self.cells}
             disturbed = needed(c for c in cases if c.criterion.source == "interference")
-            counts = [len(plan.cells) for keys in (wanted, disturbed) for plan in self.launches.of_turn(turn, keys)]
+            counts = [
+                len(plan.cells) for keys in (wanted, disturbed) for plan in self.launches.of_turn(self.turn, keys)
+            ]
             self.run.command.progress.plan(counts * launches)
             for _ in range(launches):
-                self._turn(turn, number, wanted, disturbed)
-                turn += 1
+                self._turn(self.turn, number, wanted, disturbed)
+                self.turn += 1
             if number == 1:
                 self._check_nodes()
                 self._check_comparable()

@@ -11,13 +11,16 @@ from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import EnvironmentProblem, LaunchFailed
 from omb_py.orchestrate.accept import node_check
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
+from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.running.suite_run import sweep_name
 from omb_py.orchestrate.suites.suite_file import parse_suite
-from omb_py.results.accept.report import AcceptReport
+from omb_py.results.accept.report import AcceptReport, exit_code, headline
 from tests.support.accepting import criterion
 from tests.support.planning import plan
 
 TEXT = 'name = "mine"\ndescription = "d"\n[defaults]\niterations = 5\n[[entry]]\nbenchmarks = ["allreduce"]\n'
 TEXT += 'ranks = "max"\nmessage-size = "8:8"\n' + criterion('benchmark = "allreduce"\nmax = "1 s"')
+NODES = ("n1", "n2", "n3", "n4")
 ALLOWED = TEXT + "[accept]\nallow-missing-nodes = true\n"
 
 
@@ -59,6 +62,42 @@ def test_the_rest_goes_on_where_the_suite_allows_it(
     found = accepted(ALLOWED, tmp_path, "n1,n2,n3,n4", monkeypatch)
     assert found.missing_nodes == {"n3": "ssh: n3: no route to host"}
     assert found.deviations == ["3 of 4 nodes take part"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("correctness", [True, False])
+def test_a_node_that_is_lost_in_the_middle(
+    allowed: bool, correctness: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launches are planned again on the others, and made; without leave all is given up."""
+    made: list[tuple[tuple[str, ...], int]] = []
+    dead: list[str] = []
+
+    def start(run: Any, launch: Any) -> None:
+        if set(dead) & set(run.request.launching.hosts):
+            raise LaunchFailed("ssh: n3: no route to host")
+
+    def launches(run: Any, plans: Any, skips: Any, tell: Any) -> int:
+        made.extend((plan.requests[0].launching.hosts, plan.ranks) for plan in plans)
+        if not dead:
+            dead.append("n3")
+            skips.append(Skip(sweep_name(plans[0], 0), "rank 4 was lost", failed=True))
+        return max(plan.index for plan in plans)
+
+    monkeypatch.setattr(node_check, "start", start)
+    monkeypatch.setattr("omb_py.orchestrate.accept.launches.make_launches", launches)
+    asked = AcceptRequest(CommandLine(), {"hosts": NODES}, ranks=8, quiet=True, correctness=correctness)
+    found = accept(parse_suite(ALLOWED if allowed else TEXT, "f.toml"), asked, tmp_path)
+    first, *again = made
+    assert first == (NODES, 8) and list(found.missing_nodes) == ["n3"] and headline(found).endswith("; missing: n3")
+    if allowed:
+        assert again and set(again) == {(("n1", "n2", "n4"), 6)}
+        assert "n3 stopped answering: the rest was measured on 3 nodes" in found.deviations
+        (lost,) = [one for one in found.incidents if "rank 4 was lost" in one.reason]
+        assert lost.reason.startswith("lost, and measured again without n3") and not lost.failed
+    else:
+        assert not again and exit_code(found) == 3
+        assert [one.failed for one in found.incidents] == [True]
 
 
 def test_when_all_answer_one_launch_is_enough(

@@ -89,28 +89,19 @@ def finished(store: Path, benchmark: str) -> int:
     return sum(f'"benchmark":"{benchmark}"'.encode() in line for line in lines)
 
 
-def test_a_host_is_cut_off_in_the_middle_of_an_acceptance(tmp_path: Path) -> None:
-    """Named, finished cells kept and judged as far as they go, what is missing an ERROR."""
-    (tmp_path / "long.toml").write_text(SUITE)
-    store = tmp_path / "store"
+def cut_off(folder: Path, suite: str, form: str) -> tuple[int, str, str]:
+    """Accept a suite on three hosts, of which the last is cut off in its long entry: exit code, stdout, stderr."""
+    (folder / "long.toml").write_text(suite)
+    store = folder / "store"
     with hosts(3) as cluster:
-        words = command(
-            cluster,
-            tmp_path,
-            "accept",
-            str(tmp_path / "long.toml"),
-            "-n",
-            "3",
-            "--store",
-            str(store),
-            "--timeout",
-            "6",
-            "--no-correctness",
-            "--format",
-            "json",
-        )
+        line = f"accept {folder}/long.toml -n 3 --store {store} --timeout 6 --no-correctness --format {form}"
         child = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment(**YIELD)
+            command(cluster, folder, *line.split()),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(**YIELD),
         )
         try:
             until = time.monotonic() + 60
@@ -123,11 +114,30 @@ def test_a_host_is_cut_off_in_the_middle_of_an_acceptance(tmp_path: Path) -> Non
         finally:
             child.kill()
             child.communicate()
-    assert child.returncode == 3, err
+    return child.returncode, out, err
+
+
+def test_a_host_is_cut_off_in_the_middle_of_an_acceptance(tmp_path: Path) -> None:
+    """Named, finished cells kept and judged as far as they go, what is missing an ERROR."""
+    code, out, err = cut_off(tmp_path, SUITE, "json")
+    assert code == 3, err
     told = json.loads(out)
     assert list(told["missing_nodes"]) == ["node2"] and told["verdict"] == "ERROR"
     assert any("rank 2" in one["reason"] and one["failed"] for one in told["incidents"]), told["incidents"]
     small, _, long = told["verdicts"]
     assert [len(one["launches"]) for one in (small, long)] == [1, 0] and long["verdict"] == "ERROR"
-    rows = omb_py.load(store)
+    rows = omb_py.load(tmp_path / "store")
     assert {"allreduce", "alltoall"} <= set(rows["benchmark"]) and "allgather" not in set(rows["benchmark"])
+
+
+def test_the_rest_goes_on_without_the_host_where_the_suite_allows_it(tmp_path: Path) -> None:
+    """Every row is filled on the hosts that are left, and the first line names the one that was lost."""
+    suite = SUITE.replace("[accept]\n", "[accept]\nallow-missing-nodes = true\n").replace("5000000", "50000")
+    code, out, err = cut_off(tmp_path, suite, "table")
+    first = next(line for line in out.splitlines() if " verdicts; " in line)
+    assert code == 0, f"{out}\n{err}"
+    assert first.startswith("PASS: 3 pass of 3 verdicts") and first.endswith("missing: node2"), out
+    assert "node2 stopped answering: the rest was measured on 2 nodes" in out and "missing node node2: " in out
+    rows = omb_py.load(tmp_path / "store")
+    long = rows[rows["benchmark"] == "allgather"]
+    assert set(long["ranks"]) == {2} and {host for hosts in long["hosts"] for host in hosts} == {"node0", "node1"}

@@ -71,7 +71,7 @@ def test_one_word_and_the_exit_code(found: AcceptReport, word: str, code: int, s
 
 def test_texts() -> None:
     found = verdicts(GOOD, BAD, missing_nodes={"n3": "no answer"}, incidents=[Incident("bw", "died", failed=True)])
-    assert headline(found) == "FAIL: 1 fail, 1 pass of 2 verdicts; correctness was not checked; 1 node missing"
+    assert headline(found) == "FAIL: 1 fail, 1 pass of 2 verdicts; correctness was not checked; missing: n3"
     document = document_of(found)
     assert "missing node n3: no answer" in document.facts and document.problems == ["failed: bw: died"]
     bad, lost = (document_of(verdicts(one)).cases[0].message for one in (BAD, LOST))
