@@ -59,6 +59,11 @@ DOCUMENTED = (
         "a wrong value is refused in one line; OMB goes on, or prints its usage on stdout",
     ),
     (r"neighbor_.* -n 2\b|cart:2:1", "neighbors repeat in a small grid: measured, with a note; OMB stops with 0"),
+    (
+        r"osu_cas_latency .*-T (all|mpi_float)",
+        "a type that no MPI library swaps is refused; with OMB the library aborts",
+    ),
+    (r"osu_(init|hello) .*-v", "the title alone; OMB does not know -v there and goes on"),
     (r"osu_fop_latency .*-c\b", "the sum of two MPI_CHAR is right here; OMB's own check of it fails"),
     (r"mbw_mr .*-D vect", "of a message without a byte 0 messages a second; OMB divides by 0"),
     (r"osu_multi_lat .*-z|osu_latency_mt", "multi_lat -z has values; latency_mt adds up over all iterations"),
@@ -102,9 +107,9 @@ def masked(text: str) -> list[str]:
 
 
 def _row(line: str) -> str:
-    if line.startswith("Time took"):  # its width is that of the number
-        return re.sub(r"\d+\.\d+", "9", line)
-    return re.sub(r" *\d+\.\d+| *\d+ ms", lambda match: "9".rjust(len(match[0])), line)
+    if re.match("Time took|nprocs:", line):  # their width is that of the number
+        return re.sub(r"\d+(\.\d+| ms)", "9", line)
+    return re.sub(r" *\d+\.\d+", lambda match: "9".rjust(len(match[0])), line)
 
 
 def values(text: str) -> dict[int, float]:
