@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 FLOOR = 1e-4
 """Least standard deviation of a log: what is printed has so few digits that all launches may agree."""
 LOG = "log_us"
-KEY = "comparability_key"
 
 
 @dataclass(frozen=True)

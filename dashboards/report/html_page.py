@@ -120,7 +120,8 @@ def document(
     views = [view for section in sections for view in section.views]
     places = {view.key: place for place, view in reversed(list(enumerate(views)))}
     tabs = [section for section in sections if section.tab]
-    body = [_head(summary, below, sections, written_at or datetime.now(UTC)), _problem(problem)]
+    body = [_head(summary, below, sections, written_at or datetime.now(UTC))]
+    body += [f"<main>{_problem(problem)}</main>"] if problem else []
     first = 0
     for section in sections:
         body += [_tab_list(tabs)] if section in tabs[:1] else []
@@ -237,7 +238,7 @@ def _head(summary: str, below: str, sections: Sequence[Section], written_at: dat
 
 
 def _problem(text: str) -> str:
-    return f'<p class="problem">{escape(text)}</p>' if text else ""
+    return f'<p class="problem">{escape(text)}</p>'
 
 
 def _tab_list(sections: Sequence[Section]) -> str:

@@ -291,11 +291,11 @@ def _by_change(screen: FirstScreen) -> list[str]:
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
     title, lacking, others = _said_first(screen, items)
-    if others:
-        kinds = [f"{number} {kind}" for kind in KINDS if (number := sum(item.kind == kind for item in others))]
-        title = f"{title}; other findings: {', '.join(kinds)}" if title else ", ".join(kinds)
+    kinds = [f"{number} {kind}" for kind in KINDS if (number := sum(item.kind == kind for item in others))]
+    findings = f"; {'other ' if title else ''}findings: {', '.join(kinds)}" if kinds else ""
+    title = f"{title or _measured(screen)}{findings}"
     about = [text for text in (machines(screen.cells), lacking) if text]
-    return View("status", title or _measured(screen), SEPARATOR.join(about), None, (), (), notes=labels(screen.cells))
+    return View("status", title, SEPARATOR.join(about), None, (), (), notes=labels(screen.cells))
 
 
 def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[Item]]:
@@ -324,10 +324,11 @@ def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[
 
 def _measured(screen: FirstScreen) -> str:
     """What a store says in which nothing can be compared."""
-    benchmarks = screen.cells.rows["benchmark"].nunique() if len(screen.cells.rows) else 0
-    return (
-        f"{plural(benchmarks, 'benchmark')} measured with {listed(screen.names)}" if benchmarks else "Nothing measured"
-    )
+    cells = screen.cells
+    if len(cells.rows):
+        return f"{plural(cells.rows['benchmark'].nunique(), 'benchmark')} measured with {listed(screen.names)}"
+    others = {"links": cells.links, "guidelines": cells.guidelines, "settings": cells.trials}
+    return f"{listed(name for name, rows in others.items() if len(rows)) or 'nothing'} measured".capitalize()
 
 
 def _counted(tables: Iterable[pd.DataFrame]) -> str:
@@ -338,15 +339,15 @@ def _counted(tables: Iterable[pd.DataFrame]) -> str:
 
 def labels(cells: Cells) -> tuple[str, ...]:
     """Words that a reader must know before any number: SIMULATED, STAGED, SHARED, and of what."""
-    rows = cells.rows
-    first = rows.drop_duplicates(["backend", "library"])
     simulated = [
         str(library)
+        for rows in (cells.rows, cells.guidelines, cells.links, cells.trials)
+        for first in [rows.drop_duplicates(["backend", "library"])]
         for library, launch in zip(first["library"], first["launch_id"], strict=True)
         if is_simulated(cells.provenance(str(launch)))
     ]
     words = [f"SIMULATED: nothing of {listed(simulated)} was measured"] if simulated else []
-    parameters = [str(text) for text in rows["parameters"].unique()]
+    parameters = [str(text) for text in cells.rows["parameters"].unique()]
     if any("staging=staged" in text for text in parameters):
         words.append("STAGED: some bytes on devices travelled through host memory")
     if any(map(_shared, parameters)):

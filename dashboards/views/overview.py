@@ -164,7 +164,7 @@ def _headline(row: Record) -> tuple[object, ...]:
 def _line(cells: Cells, keys: Sequence[str], row: Record) -> tuple[object, ...]:
     who = {name: "" if theme.absent(value := getattr(row, name)) else value for name in keys}
     sized = not theme.absent(row.high) and row.high > 0
-    span = f"{size_text(row.low)} to {size_text(row.high)}" if sized else "-"
+    span = " to ".join(dict.fromkeys(map(size_text, (row.low, row.high)))) if sized else "-"
     filters = [f"{name}={who[name]}" for name in _FILTERS if who.get(name, "") != ""]
     command = shlex.join(["omb-py", "report", str(cells.store), *filters])
     numbers = (theme.finite(row.at_low), theme.finite(row.at_high) if sized else None, theme.finite(row.rate))

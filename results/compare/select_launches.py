@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from omb_py.results.store.provenance import Provenance
 
 TAG = "tag"
-_VERSION = "library_version"
 _SHORT = 3
 """With so few cells the texts of two launches may well be equal."""
 

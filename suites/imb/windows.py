@@ -18,8 +18,6 @@ from omb_py.engine.program.steps import barrier, compute
 from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, TWO_OR_MORE, message_bytes
 
 _WINDOW = "window"
-Ends = tuple[int, int]
-"""(other rank, place of the data in the target's window and in the origin's buffer)."""
 Make = Callable[[World, Cell], Program]
 
 

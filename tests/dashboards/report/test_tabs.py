@@ -13,16 +13,17 @@ from omb_py.dashboards.base.reading import StoreSelection, parse
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.report.build import MOST_FIGURES, StoreReport, report
 from omb_py.dashboards.report.html_page import page, split_captions
-from tests.support import wide_store
+from tests.support import gpu_store
 
-LAUNCHES = 12
-"""Of six sides on two numbers of ranks."""
+BENCHMARKS = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter", "scatter")
+LAUNCHES = 6
+"""Of three sides on two numbers of GPUs."""
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("wide") / "s"
-    assert wide_store.write(place, LAUNCHES * wide_store.CELLS) == LAUNCHES
+    gpu_store.write(place, (2, 4), BENCHMARKS, launches=1)
     return place
 
 
@@ -41,17 +42,17 @@ def test_figures_are_few_and_none_has_one_point(made: StoreReport) -> None:
 
 def test_a_benchmark_has_one_figure_for_all_numbers_of_ranks(made: StoreReport) -> None:
     curves = [view for view in made.tabs["Compare"].views if view.kind == "multiples"]
-    assert sorted(view.choice for view in curves) == sorted(wide_store.BENCHMARKS)
+    assert sorted(view.choice for view in curves) == sorted(BENCHMARKS)
     for view in curves:
         heads = {note["text"] for note in view.spec["layout"]["annotations"]}
-        assert heads == {"2 ranks", "4 ranks"}
+        assert heads == {"2 GPUs", "4 GPUs"}
         assert "one launch of a side has no known spread, so none is called the fastest" in view.title
 
 
 @pytest.mark.slow
 def test_a_line_of_the_table_draws_its_figures(made: StoreReport, tmp_path: Path) -> None:
     (table,) = [view for view in made.tabs["Cell"].views if view.kind == "overview"]
-    assert len(table.rows) == LAUNCHES * len(wide_store.BENCHMARKS)
+    assert len(table.rows) == LAUNCHES * len(BENCHMARKS)
     row = dict(zip(table.columns, table.rows[-1], strict=True))
     words = shlex.split(row["what draws it"])
     assert words[:2] == ["omb-py", "report"] and f"benchmark={row['benchmark']}" in words

@@ -85,7 +85,8 @@ def test_a_store_that_holds_nothing_else(tmp_path: Path) -> None:
     assert main([*LINKS.split(), "--store", str(tmp_path)]) == 1
     made = report(tmp_path, parse([]))
     assert not made.problem and [view.kind for view in made.views] == ["status", "changes", "pairs"]
-    assert made.first[0].title.startswith("1 odd") and "node4 is slow" in made.changes[0].text
+    assert made.first[0].title.startswith("Links measured; findings: 1 odd") and "node4 is slow" in made.changes[0].text
+    assert made.first[0].notes == ("SIMULATED: nothing of mock was measured",)
     assert "Nothing here was measured at two message sizes" not in page(made)
     found, note = views(Data(tmp_path), State("curves"))
     assert found == [] and note.startswith("What fits these filters was measured by omb-py guidelines, links or tune")
