@@ -199,9 +199,9 @@ class _Acceptance:
         self._plan(requests := self._without_missing_nodes(requests, out))
         try:
             out.verdicts = self._measured(requests, out)
-        except Interrupted as error:
+        except (Interrupted, KeyboardInterrupt) as error:  # Ctrl-C may come between two launches
             kept = f"what was measured is kept in {store}: --resume={self.run.run_id} goes on"
-            raise Interrupted(f"{error}: {kept}") from None
+            raise Interrupted(f"{str(error) or 'interrupted'}: {kept}") from None
         seen = self.launches.seen
         before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
         if before and not self.launches.here <= before:

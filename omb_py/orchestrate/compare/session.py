@@ -253,8 +253,8 @@ def compare(
         )
     try:
         conduct(measurer.groups, design, measurer, measurer)
-    except Interrupted as error:
-        raise ComparisonInterrupted(str(error), _kept_text(measurer)) from None
+    except (Interrupted, KeyboardInterrupt) as error:  # Ctrl-C may come between two launches
+        raise ComparisonInterrupted(str(error) or "interrupted", _kept_text(measurer)) from None
     except BudgetTooShort:
         forget_design(store, run.run_id)
         raise

@@ -69,7 +69,9 @@ def _matched(rows: Sequence[Row], cells: Sequence[tuple[int, Cell]]) -> dict[int
     following = iter(cells)
     for row in rows:
         for index, cell in following:
-            of_cell = (cell.benchmark, cell.backend, cell.binding, cell.dtype, cell.options.get("op"), cell.size)
+            # a row of no reduction has no operation, whatever the cell has
+            op = cell.options.get("op") if value_of(row, "op") else ""
+            of_cell = (cell.benchmark, cell.backend, cell.binding, cell.dtype, op, cell.size)
             if list(map(_text, of_cell)) == [_text(value_of(row, name)) for name in _SAME]:
                 matched[index] = row
                 break

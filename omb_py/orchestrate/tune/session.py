@@ -93,8 +93,8 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> T
         proof = _proved(request, groups, step, launcher, store)
     except ComparisonInterrupted as error:  # the tuning resumes its proof
         raise Interrupted(f"{error.cause}: {_kept(store, run)}") from None
-    except Interrupted as error:
-        raise Interrupted(f"{error}: {_kept(store, run)}") from None
+    except (Interrupted, KeyboardInterrupt) as error:  # Ctrl-C may come between two launches
+        raise Interrupted(f"{str(error) or 'interrupted'}: {_kept(store, run)}") from None
     except CandidateFailed as error:
         raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. {_kept(store, run)}") from None
     for compared in proof.reports:

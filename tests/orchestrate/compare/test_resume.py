@@ -83,6 +83,27 @@ def test_ends_with_the_same_report(run, interrupt, monkeypatch, number, tmp_path
     )
 
 
+def test_an_interruption_between_launches_says_how_to_go_on(run, monkeypatch) -> None:
+    made = []
+
+    def begins(measurer, *_: object) -> None:
+        made.append(measurer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session.Measurer, "begins", begins)
+    code, _, err = run(LINE)
+    assert code == 130 and made and "interrupted" in err and f"--resume={made[0].run_id} measures the rest" in err
+
+
+def test_launches_of_a_benchmark_that_reduces_nothing_are_taken(run, interrupt, monkeypatch, tmp_path) -> None:
+    line = LINE.replace("allreduce", "latency")
+    interrupt(5)
+    run(line)
+    monkeypatch.undo()
+    assert "is resumed: 4 launches are in the store" in run(f"{line} --resume")[2]
+    assert len(list((tmp_path / "s").glob("date=*/*.parquet"))) == 16  # none was made twice
+
+
 PLANNED = LINE.replace("--launches 8", "--budget 1h")
 
 
