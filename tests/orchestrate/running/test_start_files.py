@@ -32,15 +32,17 @@ def test_a_rank_opens_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def counted(launcher: str, program: list[str], *rest: Any, **more: Any) -> Any:
         return command_for(launcher, [program[0], "-m", counted_opens.__name__, program[-1]], *rest, **more)
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # others may empty the user's
     words = ("allreduce", "-n", "2", "-m", "8:64", "-i", "10", "--no-store", "--quiet")
     # it keeps the modules of its ranks in one file, which pytest's own loader prevents
     subprocess.run([sys.executable, "-m", "omb_py", *words], check=True, env=environment())
     monkeypatch.setattr(run, "command_for", counted)
-    monkeypatch.setenv(counted_opens.FOLDER, str(tmp_path))
+    monkeypatch.setenv(counted_opens.FOLDER, str(counts := tmp_path / "counts"))
+    counts.mkdir()
     root = str(Path(__file__).parents[3])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))))
     omb_py.run("allreduce", backends=("mpi",), ranks=2, sizes="8:64", iterations="10", store=None, quiet=True)
-    ranks = [file.read_text().splitlines() for file in tmp_path.iterdir()]
+    ranks = [file.read_text().splitlines() for file in counts.iterdir()]
     assert len(ranks) == 2
     for lines in ranks:
         opened = [line.partition(" ")[2] for line in lines]
