@@ -269,7 +269,7 @@ def _notes(found: _PairTimes, chosen: Mapping[str, _Measured], sweep: PairSweep,
 
 def _options(found: _PairTimes, chosen: Mapping[str, _Measured]) -> str:
     """Options by which omb-py measures what the logs did."""
-    words = " --backend nccl" if all(tool.startswith(("nccl", "rccl")) for tool in found.tools) else ""
+    words = " --backend nccl" if all(tool.startswith(("nccl-tests", "rccl-tests")) for tool in found.tools) else ""
     for metric, option, usual in (("latency", "small", SMALL), ("bandwidth", "large", LARGE)):
         if metric in chosen and chosen[metric].size not in (0, usual):
             words += f" --{option} {chosen[metric].size}"

@@ -89,7 +89,7 @@ def test_every_launch_is_stored_and_the_page_is_written(tmp_path: Path, capsys: 
         (("--isolate", "alreduce"), "unknown benchmark 'alreduce': did you mean allreduce?"),
         (("-n", "5", "--isolate"), "--isolate: 5 nodes make no two groups of two: sweep all pairs without it"),
         (("-n", "3", "--isolate"), "links needs 4 ranks or more, not 3"),
-        (("--topology", "t"), "--topology is for --isolate: give both"),
+        (("--topology", "t"), "--topology is for --isolate and --from: give one of them too"),
         (("--isolate", "-G", "tty"), "--graph draws all pairs, which --isolate does not measure: leave one out"),
     ],
 )
