@@ -20,7 +20,7 @@ from omb_py.errors import EnvironmentProblem
 
 _START, _END = Step("group_start", {}), Step("group_end", {})
 _DIRECT = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block"})
-NEWER = {"alltoall": "ncclAlltoAll", "gather": "ncclGather", "scatter": "ncclScatter"}
+NEWER = frozenset({"alltoall", "gather", "scatter"})
 """Steps with a call of their own since 2.28."""
 _MAYBE = frozenset({*NEWER, "alltoallv", "reduce_scatter"})
 _POSTS = frozenset({"isend", "irecv"})
