@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from omb_py.grammar.values import UNITS, Dimension, four_digits
 from omb_py.results.json_values import plain
@@ -31,6 +32,11 @@ def counted(count: int, word: str) -> str:
     """A number with its noun: ``1 launch``, ``3 launches``."""
     ending = "es" if word.endswith(("ch", "s", "x")) else "s"
     return f"{count} {word if count == 1 else word + ending}"
+
+
+def natural_key(name: object) -> list[tuple[int, str]]:
+    """A key by which ``n2`` is before ``n10``."""
+    return [(int(text), "") if text.isdecimal() else (-1, text) for text in re.split(r"(\d+)", str(name))]
 
 
 def share_text(share: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.dashboards.figures.size_by_count import PanelPlaces, heading, short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
-from omb_py.results.units import size_text
+from omb_py.results.units import natural_key, size_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -356,7 +355,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     """
     import numpy as np
 
-    nodes = sorted({*links["source"], *links["target"]}, key=_natural)
+    nodes = sorted({*links["source"], *links["target"]}, key=natural_key)
     place = {node: i for i, node in enumerate(nodes)}
     grid = np.full((len(nodes), len(nodes)), np.nan)
     grid[links["source"].map(place), links["target"].map(place)] = links["value"]
@@ -407,8 +406,3 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
 
 def _span(nodes: Sequence[str]) -> str:
     return nodes[0] if len(nodes) == 1 else f"{nodes[0]} to {nodes[-1]}"
-
-
-def _natural(name: object) -> list[tuple[int, str]]:
-    """node2 before node10."""
-    return [(int(text), "") if text.isdigit() else (-1, text) for text in re.split(r"(\d+)", str(name))]

@@ -18,7 +18,7 @@ from omb_py.results.checks.pair_sweeps import PairSweep, PairTable
 from omb_py.results.dialects.log_files import logs_in, read_log
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context, ImportedRow
-from omb_py.results.units import counted, size_text
+from omb_py.results.units import counted, natural_key, size_text
 
 _FORM = "'{a}-{b}.log': where the two nodes stand, with text between them; * is any text"
 _ENDINGS = frozenset({".gz", ".xz", ".bz2", ".log", ".out", ".txt", ".csv", ".json"})
@@ -198,7 +198,8 @@ def _chosen(found: _PairTimes, small: int, large: int) -> dict[str, _Measured]:
 
 def _complete(found: _PairTimes, chosen: Sequence[_Measured]) -> tuple[list[str], list[str]]:
     """The nodes of which every pair was measured, and what the others lack: those with the most gaps are left out."""
-    nodes = sorted({node for what in chosen for pair in found.times[what] for node in pair}, key=_natural)
+    nodes = sorted({node for what in chosen for pair in found.times[what] for node in pair}, key=natural_key)
+    measured = {what: found.pairs(what) for what in chosen}
     lacking: list[str] = []
     while True:
         gaps = [
@@ -206,7 +207,7 @@ def _complete(found: _PairTimes, chosen: Sequence[_Measured]) -> tuple[list[str]
             for what in chosen
             for i, a in enumerate(nodes)
             for b in nodes[i + 1 :]
-            if (pair := _ordered((a, b))) not in found.pairs(what)
+            if (pair := _ordered((a, b))) not in measured[what]
         ]
         if not gaps:
             return nodes, lacking
@@ -278,8 +279,3 @@ def _options(found: _PairTimes, chosen: Mapping[str, _Measured]) -> str:
 
 def _ordered(pair: Pair) -> Pair:
     return min(pair), max(pair)
-
-
-def _natural(name: str) -> list[str | int]:
-    """A key by which n2 is before n10."""
-    return [int(piece) if piece.isdigit() else piece for piece in re.split(r"(\d+)", name)]
