@@ -198,14 +198,15 @@ def passes_by_itself(states: Sequence[RankState], output: str) -> bool:
     return not states and any(words in " ".join(output.split()) for words in _PASSING)
 
 
-def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, output: str) -> str:
+def died(first: Sequence[RankState], together: int, states: Sequence[RankState], ranks: int, output: str) -> str:
     """Text for rank processes that ended too early.
 
     Args:
         first: ranks whose connections closed first, in that order.
+        together: how many of them were found closed in one look, so that their order is not known.
         ranks: number of ranks that were started.
     """
-    named = _guilty(first, states, output)
+    named = _guilty(first, states, output) or first[:together]
     state = min(named, key=position)
     why = cause(state, output) or (only_cause(output) if len(first) > 1 else "")
     report = "" if why else first_report(output)
@@ -220,13 +221,14 @@ def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, ou
 
 
 def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str) -> Sequence[RankState]:
+    """The ranks that the launcher's output accuses; none where it accuses nobody."""
     reported = [(state, about(state, output)) for state in states]
     sure = [state for state, report in reported if report and report.first]
     if sure:
         return sure
     # Launchers kill the remaining ranks, and some then report one of these: SIGKILL alone accuses nobody.
     crashed = [state for state, report in reported if report and state in first and "SIGKILL" not in report.how]
-    return crashed or first[:1]
+    return crashed
 
 
 def _missing(states: Sequence[RankState], ranks: int, verb: str) -> str:

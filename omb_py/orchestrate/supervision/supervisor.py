@@ -93,9 +93,13 @@ class Trouble:
 
     kind: Literal["lost", "launcher", "worlds"]
     until: float
+    turn: int
+    """The turn of the loop that noticed it."""
     since: float = field(default_factory=time.monotonic)
     first: list[RankState] = field(default_factory=list)
     """Ranks whose connection closed first."""
+    together: int = 0
+    """How many of them that turn found: where the supervisor starves, it finds at once what happened one by one."""
 
 
 def beat_interval(ranks: int, timeout: float) -> float:
@@ -154,6 +158,7 @@ class Supervisor:
         """Numbers of ranks: counted, since asking each at every message would take N² steps."""
         self._child: Child | None = None
         self._output = Output()
+        self._turns = 0
         self._clock = 0.0
         self._moved = 0.0
         self._look_at = 0.0
@@ -232,9 +237,14 @@ class Supervisor:
     # one turn of the loop
 
     def _turn(self) -> None:
+        self._turns += 1
         before = time.monotonic()
+        known = self._trouble
         for key, _ in self._selector.select(_TICK_S):
             key.data()
+        if self._trouble is not known:  # a callback takes time: who else has gone meanwhile?
+            for key, _ in self._selector.select(0):
+                key.data()
         # A parent that was itself stopped, or busy in a callback, must not blame its ranks for that time.
         self._clock += min(time.monotonic() - before, 2 * _TICK_S)
         if self._signals.pending:
@@ -307,9 +317,15 @@ class Supervisor:
             return
         if self._trouble is None:
             self._begin("lost")
+        trouble = self._trouble
+        if trouble is None:
+            return
         # Later losses are mostly the launcher cleaning up after the first one.
-        if self._trouble is not None and time.monotonic() - self._trouble.since < _TOGETHER_S:
-            self._trouble.first.append(state)
+        if trouble.turn == self._turns:
+            trouble.together += 1
+        elif time.monotonic() - trouble.since >= _TOGETHER_S:
+            return
+        trouble.first.append(state)
 
     # messages
 
@@ -423,7 +439,7 @@ class Supervisor:
         return self._trouble is not None and self._trouble.kind == "worlds"
 
     def _begin(self, kind: Literal["lost", "launcher", "worlds"]) -> None:
-        self._trouble = Trouble(kind, self._clock + _GRACE_S)
+        self._trouble = Trouble(kind, self._clock + _GRACE_S, self._turns)
 
     def _launcher_ended(self) -> None:
         if self._finish_by is None and self._trouble is None:
@@ -490,7 +506,7 @@ class Supervisor:
             lines = self._output.last_lines(_LAST_LINES)
             kind = NotBegun if failure_messages.passes_by_itself(states, self.output) else LaunchFailed
             raise kind(failure_messages.launcher_ended(self._launcher, status, states, self.ranks, lines))
-        raise LaunchFailed(failure_messages.died(trouble.first, states, self.ranks, self.output))
+        raise LaunchFailed(failure_messages.died(trouble.first, trouble.together, states, self.ranks, self.output))
 
     def _take_in(self) -> None:
         """Read all that has arrived, so that no finished cell and no last line is lost."""

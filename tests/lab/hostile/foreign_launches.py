@@ -191,7 +191,8 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
             and not re.search(r"omb-py: error: |KILLED BY|Killed|EXIT|signal|non-zero|\[mpiexec@\S+ .*error", err)
         ):
             return f"nobody said it: {job.launcher.returncode}, {_last(job)}"
-        blamed = re.findall(r"omb-py: error: rank (\d+) on \S+ \(pid \d+\) died", err)
+        died = re.findall(r"omb-py: error: (rank \d+ on .*\(pid \d+\)) died", err)
+        blamed = re.findall(r"rank (\d+) on", " ".join(died))
         if blamed and victim.startswith("rank") and victim[-1] not in blamed:
             return f"BLAMED: {[line for line in err.splitlines() if 'omb-py: error: ' in line]}"
         if victim == "collector" and job.launcher.returncode != 0 and "collector" not in err:

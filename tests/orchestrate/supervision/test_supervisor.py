@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -266,6 +267,28 @@ def test_who_asks_is_answered_when_the_cells_before_are_done() -> None:
         rank.read()
         rank.close()
     assert isinstance(result[0], Outcome)
+
+
+@pytest.mark.parametrize("heard", (0, 1))
+def test_ranks_that_a_busy_supervisor_loses_at_once_are_both_named(heard: int) -> None:
+    """The rank that it happened to read first was accused."""
+    at_work, gone = threading.Event(), threading.Event()
+
+    def work(message: object) -> None:
+        at_work.set()
+        gone.wait()
+
+    supervisor = Supervisor({"cells": [1]}, 2, PATIENCE_S, handlers=Handlers(beat=work))
+    with supervising(supervisor) as result:
+        ranks = [Peer(supervisor), Peer(supervisor)]
+        for number, rank in enumerate(ranks):
+            rank.hello(supervisor.token, number)
+        ranks[heard].send(type="beat", phase="start", cell=-1, label="")
+        at_work.wait()
+        for rank in ranks:
+            rank.close()
+        gone.set()
+    assert re.match(r"rank 0 on \S+ \(pid \d+\), rank 1 on \S+ \(pid \d+\) died before", str(result[0]))
 
 
 def test_worlds_apart_fail_even_where_all_ranks_end_well_at_once() -> None:
