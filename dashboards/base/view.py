@@ -33,6 +33,8 @@ class Item:
     """The explorer's query for the view that shows it."""
     about: tuple[str, str, str] = ("", "", "")
     """Of a change with a version: its direction, NEW and BASE."""
+    count: int = 1
+    """Findings that the line stands for: more than one where it says how many others there are."""
 
 
 MOST_ITEMS = 12
@@ -111,6 +113,8 @@ class Shown(NamedTuple):
     """A line for the report's list of what is odd; the view then stands there too."""
     text: str = ""
     """A sentence that opens the view's section of the report."""
+    odd_count: int = 1
+    """Findings that the line `odd` stands for."""
 
 
 Views = Callable[..., Iterable[Shown]]

@@ -43,13 +43,17 @@ class TabContent:
     texts: list[str] = field(default_factory=list)
     """Sentences above its views."""
     odd: list[str] = field(default_factory=list)
-    """A line for each odd thing."""
+    """A line for each odd thing, or for several."""
+    odd_count: int = 0
+    """Odd things of all lines."""
     views: list[View] = field(default_factory=list)
 
     def add(self, shown: Shown) -> None:
         """Add what a view says beside its figure."""
         self.texts += [shown.text] if shown.text else []
-        self.odd += [shown.odd] if shown.odd else []
+        if shown.odd:
+            self.odd.append(shown.odd)
+            self.odd_count += shown.odd_count
 
 
 @dataclass(slots=True)

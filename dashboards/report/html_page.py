@@ -61,8 +61,10 @@ def page(report: StoreReport, written_at: datetime | None = None) -> str:
     """
     sections = [Section("first", None, [], report.first)]
     for name, content in report.tabs.items():
-        odd = content.odd or [item.text for item in report.changes if item.kind == "odd" and name == "Health"]
-        sections.append(_tab(name, replace(content, odd=odd)))
+        if name == "Health" and not content.odd:
+            odd = [item for item in report.changes if item.kind == "odd"]
+            content = replace(content, odd=[item.text for item in odd], odd_count=sum(item.count for item in odd))
+        sections.append(_tab(name, content))
     below = f"{report.store} · {report.selection}" if report.selection else report.store
     sections = [] if report.problem else sections
     return document(report.summary, below, sections, written_at, problem=report.problem, extra=_skipped(report))
@@ -75,7 +77,7 @@ def _tab(name: Tab, content: TabContent) -> Section:
     if not content.views and not texts:
         texts = [registry.NOTHING[name]]
     common, views = split_captions(content.views)
-    title = f"{name} ({len(content.odd)})" if content.odd else name
+    title = f"{name} ({content.odd_count})" if content.odd else name
     return Section(name.lower(), title, [*texts, *common], views, as_list=bool(odd), tab=True)
 
 

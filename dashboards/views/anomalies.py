@@ -86,6 +86,8 @@ class OddCell:
     """The view that shows it."""
     cells: pd.DataFrame
     """The rows it is about."""
+    count: int = 1
+    """Findings that it stands for."""
 
 
 def findings(
@@ -106,9 +108,9 @@ def findings(
     for kind in (wrong, _tails(frame), _apart(frame, most_each), late, _not_monotone(frame), _limited(frame)):
         named = sorted(kind, key=lambda finding: finding.rank)
         results += named[:most_each]
-        if len(named) > most_each:
-            text = f"… and {len(named) - most_each} more of this kind"
-            results.append(OddCell(named[most_each - 1].rank, text, "", frame[:0]))
+        if (left := len(named) - most_each) > 0:
+            text = f"… and {left} more of this kind"
+            results.append(OddCell(named[most_each - 1].rank, text, "", frame[:0], left))
     return results
 
 
@@ -221,7 +223,7 @@ def odd_cells(cells: Cells) -> Iterator[Shown]:
             view = _DRAW[finding.look](cells, finding.cells)
         view = None if view is None or view.key in drawn else view
         drawn |= {view.key} if view is not None else set()
-        yield Shown(view, finding.cells, finding.text)
+        yield Shown(view, finding.cells, finding.text, odd_count=finding.count)
 
 
 _DRAW: Mapping[str, Callable[[Cells, Any], View | None]] = {

@@ -217,10 +217,15 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
     if items or screen.front is not None:
         yield Shown(_list(screen, items))
     if screen.front is None and len(screen.cells.timed):
-        command, *_ = screen.commands.of(screen.cells.timed)
+        command, *_ = screen.commands.of(_on_fewest(screen.cells.timed))
         yield headline(screen.cells, screen.names, command.partition("  # ")[0])
     yield from screen.maps.values()
     yield from filter(None, [answer(screen)])
+
+
+def _on_fewest(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows on the fewest ranks: what a reader who wants a base can measure soonest."""
+    return rows[rows["ranks"] == rows["ranks"].min()] if rows["ranks"].notna().any() else rows
 
 
 def answer(screen: FirstScreen) -> Shown | None:
@@ -291,7 +296,8 @@ def _by_change(screen: FirstScreen) -> list[str]:
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
     title, lacking, others = _said_first(screen, items)
-    kinds = [f"{number} {kind}" for kind in KINDS if (number := sum(item.kind == kind for item in others))]
+    numbers = {kind: sum(item.count for item in others if item.kind == kind) for kind in KINDS}
+    kinds = [f"{number} {kind}" for kind, number in numbers.items() if number]
     findings = f"; {'other ' if title else ''}findings: {', '.join(kinds)}" if kinds else ""
     title = f"{title or _measured(screen)}{findings}"
     about = [text for text in (machines(screen.cells), lacking) if text]
@@ -434,8 +440,8 @@ def _accepted(screen: FirstScreen) -> Iterator[Item]:
     failed = screen.accepted.failed if screen.accepted else ()
     for text in failed[:MOST_FAILED]:
         yield Item("slower", text, about=(_ACCEPTED, "", ""))
-    if len(failed) > MOST_FAILED:
-        yield Item("slower", f"… and {len(failed) - MOST_FAILED} more failed", about=(_ACCEPTED, "", ""))
+    if (left := len(failed) - MOST_FAILED) > 0:
+        yield Item("slower", f"… and {left} more failed", about=(_ACCEPTED, "", ""), count=left)
 
 
 def _stored(screen: FirstScreen) -> Iterator[Item]:
@@ -561,7 +567,7 @@ def _odd(screen: FirstScreen) -> Iterator[Item]:
             first = cells.iloc[0]
             more = {} if theme.absent(first["size_bytes"]) else {"size": int(first["size_bytes"])}
             link = _link(odd.look, benchmark=first["benchmark"], ranks=first["ranks"], **more)
-        yield Item("odd", odd.text, link=link)
+        yield Item("odd", odd.text, link=link, count=odd.count)
 
 
 def _link(view: str, **filters: object) -> str:

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.theme import Record
 from omb_py.dashboards.base.view import View, records
 from omb_py.results.repro_command import COLUMNS, measuring
 
@@ -20,7 +21,7 @@ LOOKED_AT = 6
 """Runs whose provenance is read for one figure."""
 MOST = 4
 """Commands shown for one figure."""
-_TOLD = ("run_id", "launch_id", "library", "library_version")
+_TOLD = ("run_id", "launch_id", "library", "library_version", "ranks", "devices", "nodes")
 _ALONE = ("--quiet", "--no-store", "--debug")
 _VALUED = ("--store", "--format")
 
@@ -40,9 +41,12 @@ class Commands:
         # of each library one before a second of any
         others = runs.duplicated(["library", "library_version"])
         for row in records(runs.iloc[others.to_numpy().argsort(kind="stable")[:LOOKED_AT]]):
-            text = self._of_run(str(row.run_id), str(row.launch_id)) or _measuring(rows[rows["run_id"] == row.run_id])
+            text = self._of_run(str(row.run_id), str(row.launch_id))
             name = " ".join(w for w in (_word(row.library), _word(row.library_version)) if w)
-            lines[f"{text}  # {name}" if name else text] = None
+            comments = [name, "" if text else _needs(row)]
+            text = text or _measuring(rows[rows["run_id"] == row.run_id])
+            comment = "; ".join(filter(None, comments))
+            lines[f"{text}  # {comment}" if comment else text] = None
             if len(lines) == MOST:
                 break
         return tuple(lines)
@@ -83,6 +87,15 @@ def recorded(words: Sequence[str]) -> str:
         elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in _VALUED)):
             kept.append(word)
     return shlex.join(["omb-py", *kept]) if kept else ""
+
+
+def _needs(row: Record) -> str:
+    """What a command that nobody typed needs beyond one machine; empty where it runs on one."""
+    nodes, devices = (int(theme.finite(value) or 0) for value in (row.nodes, row.devices))
+    if nodes == 1 or max(nodes, devices) < 2:
+        return ""
+    where = f"{nodes} nodes" if nodes else f"{devices} GPUs"
+    return f"in a job with {where}, or with --hosts"
 
 
 def _measuring(part: pd.DataFrame) -> str:

@@ -19,7 +19,8 @@ from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.report.picture import picture
-from tests.dashboards.stores import ACCEPTANCE, OSU, write
+from omb_py.results.store.write import write_launch
+from tests.dashboards.stores import ACCEPTANCE, OSU, plain, write
 
 Cell = Callable[..., dict[str, Any]]
 
@@ -140,3 +141,23 @@ def test_of_many_libraries_no_pair_is_the_answer(tmp_path: Path) -> None:
         assert main([*words, "--store", str(store)]) == 0
     made = report(store, StoreSelection())
     assert made.first[0].title.startswith("8 sides measured the same: lib0, lib1 and 6 more")
+
+
+def test_findings_that_are_not_named_count_too(tmp_path: Path, cell: Cell) -> None:
+    """Five benchmarks with a long tail: two are named on the first screen, and four in the tab."""
+    names = ("allgather", "allreduce", "alltoall", "bcast", "reduce")
+    rows = [cell(2.0, launch=n, benchmark=name, p99_us=40.0, comparability_key=name) for n, name in enumerate(names)]
+    alike = {"rank_mean_us": [2.0] * 4, "slowest_rank_share": [0.25] * 4}
+    made = report(stored(tmp_path, [row | alike for row in rows]), StoreSelection())
+    assert [item.text for item in made.changes][-1] == "… and 3 more of this kind"
+    assert made.first[0].title.endswith("findings: 5 odd")
+    assert made.odd[-1] == "… and 1 more of this kind" and "<h2>Health (5)</h2>" in page(made)
+
+
+def test_a_base_for_an_import_is_measured_on_the_fewest_ranks(tmp_path: Path, cell: Cell) -> None:
+    for count in (32, 8):
+        who = {"ranks": count, "devices": count, "nodes": None, "launch": count, "run_id": f"r{count}"}
+        rows = [imported(cell, "allreduce", size, 20.0, **who) for size in (8, 1 << 20)]
+        write_launch(tmp_path, [plain({k: v for k, v in row.items() if k != "date"}) for row in rows], {})
+    (headline,) = [view for view in report(tmp_path, StoreSelection()).views if view.kind == "headline"]
+    assert " -n 8 " in headline.caption and " -n 32 " not in headline.caption

@@ -38,3 +38,19 @@ MEASURED = "omb-py allreduce --backend mpi -n 4 -T float32 --process-sync none  
 def test_only_what_can_be_typed_is_told(typed: list[str] | None, columns: dict[str, Any], told: str) -> None:
     commands = Commands(lambda launch: {"run": {"tool": {"command_line": typed}}})
     assert commands.of(pd.DataFrame([ROW | {"process_sync": "none"} | columns])) == (told,)
+
+
+@pytest.mark.parametrize(
+    ("columns", "needs"),
+    [
+        ({"nodes": 4, "ranks": 32}, "in a job with 4 nodes, or with --hosts"),
+        ({"nodes": None, "devices": 32, "ranks": 32}, "in a job with 32 GPUs, or with --hosts"),
+        ({"nodes": 1, "devices": 8, "ranks": 8}, ""),
+        ({"nodes": None}, ""),
+    ],
+)
+def test_a_command_that_one_machine_cannot_run_says_where_it_can(columns: dict[str, Any], needs: str) -> None:
+    """Imported rows name no command: ``-n 32`` alone would ask one machine for 32 GPUs."""
+    (told,) = Commands(lambda launch: {}).of(pd.DataFrame([ROW | columns]))
+    _, _, comment = told.partition("  # ")
+    assert comment == "; ".join(filter(None, ["MPICH 5.0.2", needs]))
