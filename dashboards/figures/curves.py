@@ -13,6 +13,7 @@ from omb_py.dashboards.base.series import Panel, SeriesLine, word
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, listed, records, table
 from omb_py.dashboards.figures.fastest import RATES, UNITS, finding
+from omb_py.dashboards.figures.panels import PanelPlaces, axis_names, heading
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
@@ -259,6 +260,11 @@ def spread(values: Sequence[int], most: int) -> list[int]:
 
 MOST_PANELS = 6
 _SIDE, _RATE = "side", "busbw_gbps"
+_TALL, _TALL_NARROW = 190, 124
+"""Pixels of a panel, and on a phone."""
+BETWEEN = 0.35
+"""Room between two rows of panels, in heights of a panel."""
+_MARGIN = {"l": 64, "r": 16, "t": 44, "b": 46}
 Sides = Sequence[tuple[str, "pd.DataFrame"]]
 """Name and cells of each side, in the order of their colours."""
 
@@ -391,7 +397,6 @@ def multiples(
     *,
     banded: bool = False,
     columns: int | None = None,
-    room: float = 0.2,
     marks: Mapping[int, Sequence[tuple[float, str]]] | None = None,
 ) -> View | None:
     """Panels of the same axes beside each other, a line a side; None where nothing was measured.
@@ -402,14 +407,13 @@ def multiples(
         known: :func:`points` of the sides.
         banded: draw the range over launches.
         columns: panels beside each other; all when None.
-        room: share of the height above and below each panel, where there are several rows of them.
         marks: by panel: places on the x axis that are marked by a vertical line, with their words.
     """
     grid, panels, marks = known.grid, known.panels, marks or {}
     data: list[Trace] = []
     cells = {}
-    for at, panel in enumerate(panels, start=1):
-        axes = {} if at == 1 else {"xaxis": f"x{at}", "yaxis": f"y{at}"}
+    for number, panel in enumerate(panels):
+        axes = dict(zip(("xaxis", "yaxis"), axis_names(number), strict=True)) if number else {}
         for index, (side, _) in enumerate(sides):
             rows = known.known.get((side, panel))
             if rows is not None:
@@ -422,19 +426,18 @@ def multiples(
     x = theme.size_axis(xs) if grid.across == SIZE else theme.count_axis(xs, COUNTED[grid.across])
     y = grid.value_axis(sides[0][0], theme.drawn(data))
     beside = columns or len(panels)
-    layout = theme.layout(height=280, margin={"l": 64, "r": 16, "t": 44, "b": 46}, hovermode="x")
-    layout["legend"] = {**layout["legend"], "y": -0.26}
-    layout |= _axes(len(panels), beside, x | theme.thinned(x, 3 if beside > 3 else 5), y, room)
-    layout["annotations"] = [
-        *(_heads(panels, grid) if len(panels) > 1 else []),
-        *_mark_texts(panels, marks, math.sqrt(xs[0] * xs[-1])),
-    ]
-    layout["shapes"] = _mark_lines(panels, marks)
-    narrow_columns = 2 if len(panels) > 1 else 1
-    deep = -(-len(panels) // narrow_columns)
-    narrow = _axes(len(panels), narrow_columns, x | theme.thinned(x, 2), y)
-    narrow |= {"annotations": layout["annotations"], "height": 96 + 176 * deep + 22 * len(sides)}
-    narrow["legend"] = {**layout["legend"], "y": -0.5 / deep}
+    wide = PanelPlaces(len(panels), beside, _TALL, round(BETWEEN * _TALL), 0.02 if beside > 2 else 0.05)
+    slim = PanelPlaces(len(panels), min(2, len(panels)), _TALL_NARROW, round(0.5 * _TALL_NARROW), 0.05)
+    around = _MARGIN["t"] + _MARGIN["b"]
+    layout = theme.layout(height=wide.pixels + around, margin=_MARGIN, hovermode="x")
+    layout["legend"] = {**layout["legend"], "y": -50 / wide.pixels}
+    layout |= wide.axes_alike(x | theme.thinned(x, 3 if beside > 3 else 5), y)
+    heads = [heading(grid.text(grid.panel, panel), number) for number, panel in enumerate(panels)]
+    texts = _mark_texts(panels, marks, math.sqrt(xs[0] * xs[-1]))
+    layout |= {"annotations": [*(heads if len(panels) > 1 else []), *texts], "shapes": _mark_lines(panels, marks)}
+    narrow = slim.axes_alike(x | theme.thinned(x, 2), y)
+    narrow |= {"annotations": layout["annotations"], "height": slim.pixels + around + 22 * len(sides)}
+    narrow["legend"] = {**layout["legend"], "y": -56 / slim.pixels}
     layout["meta"] = {"narrow": narrow}
     if grid.quantity == "time" and not banded:
         layout["meta"]["switch"] = _switch(sides, known, panels)
@@ -489,47 +492,14 @@ def _panel_traces(
     return [theme.band(index, label, x, theme.numbers(rows["low"]), theme.numbers(rows["high"]), **where), line]
 
 
-def _axes(count: int, columns: int, x: Layout, y: Layout, room: float = 0.2) -> Layout:
-    """Axes of so many panels, so many beside each other; all have the same range and zoom together."""
-    deep = -(-count // columns)
-    axes: Layout = {}
-    for at in range(count):
-        column, row = at % columns, at // columns
-        number = "" if at == 0 else str(at + 1)
-        wide, high = 1 / columns, 1 / deep
-        gap, above = (0.02 if columns > 2 else 0.05), (0.0 if deep == 1 else room / deep)
-        linked: Layout = {} if at == 0 else {"matches": "x"}
-        linked |= {} if at + columns >= count else {"title": {"text": ""}}
-        hidden = {} if column == 0 else {"title": {"text": ""}}
-        across = [wide * column, wide * (column + 1) - gap]
-        upright = [1 - high * (row + 1) + above, 1 - high * row - above]
-        axes[f"xaxis{number}"] = {**x, **linked, "domain": across, "anchor": f"y{number}"}
-        more = {"domain": upright, "anchor": f"x{number}", "showticklabels": column == 0, **hidden}
-        axes[f"yaxis{number}"] = {**y, **more}
-    return axes
-
-
-def _inside(at: int) -> dict[str, str]:
-    number = "" if at == 0 else str(at + 1)
-    return {"xref": f"x{number}", "yref": f"y{number} domain"}
-
-
-def _heads(panels: Sequence[int], grid: PanelGrid) -> list[Layout]:
-    heads = []
-    for at, panel in enumerate(panels):
-        place = _inside(at)
-        text = {"text": grid.text(grid.panel, panel), "showarrow": False}
-        heads.append({**text, **place, "xref": f"{place['xref']} domain", "x": 0.5, "y": 1, "yanchor": "bottom"})
-    return heads
-
-
 Marks = Mapping[int, Sequence[tuple[float, str]]]
 
 
 def _numbered(panels: Sequence[int], marks: Marks) -> Iterator[tuple[dict[str, str], int, float, str]]:
     for at, panel in enumerate(panels):
         for number, (x, text) in enumerate(marks.get(panel, ())):
-            yield _inside(at), number, x, text
+            x_name, y_name = axis_names(at)
+            yield {"xref": x_name, "yref": f"{y_name} domain"}, number, x, text
 
 
 def _mark_texts(panels: Sequence[int], marks: Marks, middle: float) -> list[Layout]:

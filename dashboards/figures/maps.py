@@ -13,7 +13,8 @@ from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
-from omb_py.dashboards.figures.size_by_count import PanelPlaces, heading, short_size
+from omb_py.dashboards.figures.panels import PanelPlaces, axis_names, heading
+from omb_py.dashboards.figures.size_by_count import short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
 from omb_py.results.units import natural_key, size_text
 
@@ -140,7 +141,7 @@ def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
     beside, below = (PanelPlaces(len(panels), many, tall, _GAP, 0.05) for many in (columns, COLUMNS_NARROW))
     margins = _RATIO_MARGIN["t"] + _RATIO_MARGIN["b"]
     for number, panel in enumerate(panels):
-        x, y = (f"{letter}{number + 1 if number else ''}" for letter in "xy")
+        x, y = axis_names(number)
         grid = panel.grid
         texts = [[_mark(cell) for cell in row] for row in grid]
         look = {"text": texts, "texttemplate": "%{text}", "coloraxis": "coloraxis", "xaxis": x, "yaxis": y}
@@ -151,12 +152,10 @@ def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
         x_axis = _place_axis([short_size(size) if size else "no size" for size in panel.sizes], 7)
         y_axis = _place_axis([str(count or "") for count in panel.counts], max(1, len(panel.counts)))
         y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if number % columns == 0 else {}
-        wide, slim = beside.domains(number), below.domains(number)
-        axes |= {f"xaxis{x[1:]}": {**x_axis, "anchor": y, "domain": wide[0]}}
-        axes |= {f"yaxis{y[1:]}": {**y_axis, "anchor": x, "domain": wide[1]}}
-        narrow |= {f"xaxis{x[1:]}": {"domain": slim[0]}, f"yaxis{y[1:]}": {"domain": slim[1]}}
+        axes |= beside.axes(number, x_axis, y_axis)
+        narrow |= below.moved(number)
         frames += _frame([[cell is not None and cell.verdict == "slower" for cell in row] for row in grid], x, y)
-        heads.append(heading(panel.heading, x, y))
+        heads.append(heading(panel.heading, number))
     reach = _reach(cell for panel in panels for cell in panel.cells)
     layout = theme.layout(
         height=beside.pixels + margins,

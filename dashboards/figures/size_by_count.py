@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import View, table
 from omb_py.dashboards.figures.curves import Points, spread
+from omb_py.dashboards.figures.panels import PanelPlaces, axis_names, heading
 from omb_py.results.units import size_text
 
 KIND = "size by count"
@@ -77,8 +79,25 @@ class SizeByCount:
         return self.sides[min(1, len(self.sides) - 1)]
 
 
-Draw = Callable[[SizeByCount, str, str], tuple[list[Trace], Layout, Layout, list[Layout]]]
-"""Draws a panel on the axes of these names: traces, x axis, y axis, and annotations."""
+DrawnPanel = tuple[list[Trace], Layout, Layout, list[Layout]]
+"""Traces, x axis, y axis, and annotations."""
+
+
+@dataclass(frozen=True)
+class FigurePanel:
+    """A panel of the figure."""
+
+    heading: str
+    draw: Callable[[str, str], DrawnPanel]
+    """Draws it on the axes of these names."""
+
+
+ValueText = Callable[[float | None, float | None], tuple[float | None, str]]
+"""What is drawn and said of a value, from it and the first one of its line."""
+Places = Mapping[str, Sequence[tuple[int, int]]]
+"""Name of a line -> the counts and sizes that it goes through."""
+Across = tuple[Sequence[int], Callable[[int], str], str]
+"""Values on an x axis, their texts, and the title."""
 
 
 def size_by_count(data: SizeByCount, title: str, method: str) -> View | None:
@@ -89,36 +108,30 @@ def size_by_count(data: SizeByCount, title: str, method: str) -> View | None:
     """
     if len(data.counts) < 2 or len(data.sizes) < 2:
         return None
-    of_lines = [("by_size", _by_size), ("by_count", _by_count)]
     several = len(data.sides) > 1
-    panels: list[tuple[str, Draw]] = [*([("fastest", _who_is_fastest)] if several else []), *of_lines]
-    if _reference(data) is not None:
-        panels.append(("kept", _kept))
+    fastest = [FigurePanel(_fastest_heading(data), partial(_who_is_fastest, data))] if several else []
+    panels = [*fastest, *_line_panels(data)]
     tall = min(_MOST_HEIGHT, max(_HEIGHT, _ROW * len(data.counts))) if several else _HEIGHT
     shares = (_MAP_SHARE if several else 1.0, *[1.0] * (len(panels) - 1))
     wide = PanelPlaces(len(panels), len(panels), tall, _GAP, 0.052, shares)
     fewer = {
         name: PanelPlaces(len(panels), columns, tall, _GAP, 0.09) for name, columns in (("middle", 2), ("narrow", 1))
     }
-    lines = max(_HEADINGS[name](data).count("<br>") for name, _ in panels)
+    lines = max(panel.heading.count("<br>") for panel in panels)
     margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * lines}
     around = margin["t"] + margin["b"]
     traces: list[Trace] = []
     axes: Layout = {}
     notes: list[Layout] = []
     other: dict[str, Layout] = {name: {"height": places.pixels + around} for name, places in fewer.items()}
-    for number, (name, draw) in enumerate(panels):
-        x, y = (f"{letter}{number + 1 if number else ''}" for letter in "xy")
-        drawn, x_axis, y_axis, written = draw(data, x, y)
+    for number, panel in enumerate(panels):
+        x, y = axis_names(number)
+        drawn, x_axis, y_axis, written = panel.draw(x, y)
         traces += [{**trace, "xaxis": x, "yaxis": y} for trace in drawn]
-        x_name, y_name = f"xaxis{x[1:]}", f"yaxis{y[1:]}"
-        across, up = wide.domains(number)
-        axes |= {x_name: {**x_axis, "anchor": y, "domain": across}, y_name: {**y_axis, "anchor": x, "domain": up}}
+        axes |= wide.axes(number, x_axis, y_axis)
         for layout, places in zip(other.values(), fewer.values(), strict=True):
-            layout |= {
-                axis: {"domain": ends} for axis, ends in zip((x_name, y_name), places.domains(number), strict=True)
-            }
-        notes += [*written, heading(_HEADINGS[name](data), x, y)]
+            layout |= places.moved(number)
+        notes += [*written, heading(panel.heading, number)]
     spec = {
         "data": traces,
         "layout": theme.layout(
@@ -127,55 +140,6 @@ def size_by_count(data: SizeByCount, title: str, method: str) -> View | None:
     }
     sentence = _finding(data) or title
     return View(KIND, sentence, _scaling(data), spec, **table(*_table(data)), notes=(method,), choice=data.name)
-
-
-@dataclass(frozen=True)
-class PanelPlaces:
-    """Where the panels of a figure stand."""
-
-    panels: int
-    columns: int
-    tall: int
-    """Pixels of a panel."""
-    between: int
-    """Pixels between two rows of panels."""
-    gap: float
-    """Share of the width between two columns."""
-    shares: Sequence[float] = ()
-    """Widths of the columns among each other; all alike without."""
-
-    @property
-    def pixels(self) -> int:
-        """Pixels of all rows of panels, without the margins of the figure."""
-        rows = max(1, math.ceil(self.panels / self.columns))
-        return rows * self.tall + (rows - 1) * self.between
-
-    def domains(self, number: int) -> tuple[list[float], list[float]]:
-        """The part of the figure that a panel takes, from left to right and from below."""
-        row, column = divmod(number, self.columns)
-        shares = self.shares or (1.0,) * self.columns
-        unit = (1 - self.gap * (self.columns - 1)) / sum(shares)
-        left = unit * sum(shares[:column]) + column * self.gap
-        width = unit * shares[column]
-        top = 1 - row * (self.tall + self.between) / self.pixels
-        return [left, min(1.0, left + width)], [max(0.0, top - self.tall / self.pixels), top]
-
-
-def heading(text: str, x: str, y: str) -> Layout:
-    """A line above the panel on these axes."""
-    return {
-        "text": text,
-        "showarrow": False,
-        "xref": f"{x} domain",
-        "yref": f"{y} domain",
-        "x": 0,
-        "y": 1,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "yshift": 4,
-        "align": "left",
-        "font": {"size": 13},
-    }
 
 
 def _fastest_heading(data: SizeByCount) -> str:
@@ -199,39 +163,11 @@ def _small(text: str) -> str:
     return f'<span style="font-size:11px">{text}</span>'
 
 
-def _size_heading(data: SizeByCount) -> str:
-    return (
-        f"<b>{_quantity(data)} by size</b>{_line_names(data, [_counted(data, count) for count in _some_counts(data)])}"
-    )
-
-
-def _count_heading(data: SizeByCount) -> str:
-    names = [size_text(size) for size in _some_sizes(data)]
-    return f"<b>{_quantity(data)} over {_unit(data)}</b>{_line_names(data, names)}"
-
-
-def _kept_heading(data: SizeByCount) -> str:
-    names = [size_text(size) for size in _some_sizes(data)]
-    return f"<b>Kept beyond {_node(data)}</b>{_line_names(data, names)}"
-
-
-def _quantity(data: SizeByCount) -> str:
-    return "Bus bandwidth" if data.shown is data.rates else "Time"
-
-
 def _node(data: SizeByCount) -> str:
     """What the share that is kept is held against: ``one node``, or ``8 GPUs``."""
     reference = _reference(data) or 0
     beyond = max(data.nodes.values(), default=1) > 1
     return "one node" if beyond and data.nodes.get(reference) == 1 else _counted(data, reference)
-
-
-_HEADINGS: Mapping[str, Callable[[SizeByCount], str]] = {
-    "fastest": _fastest_heading,
-    "by_size": _size_heading,
-    "by_count": _count_heading,
-    "kept": _kept_heading,
-}
 
 
 def _line_names(data: SizeByCount, names: Sequence[str]) -> str:
@@ -271,7 +207,7 @@ def _make_axis(values: Sequence[int], texts: Callable[[int], str], title: str, k
     return {"title": _axis_title(title), "tickangle": 0, **ticks, **theme.thinned(ticks, _MOST_TICKS[kind]), **ends}
 
 
-def _who_is_fastest(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
+def _who_is_fastest(data: SizeByCount, x: str, y: str) -> DrawnPanel:
     traces: list[Trace] = []
     places = [(at, row, size, count) for row, count in enumerate(data.counts) for at, size in enumerate(data.sizes)]
     texts = [[_hover(data, count, size) for size in data.sizes] for count in data.counts]
@@ -417,47 +353,43 @@ def _some_counts(data: SizeByCount) -> list[int]:
     return sorted({_reference(data) or data.counts[0], data.counts[-1]})
 
 
-def _kind(data: SizeByCount) -> str:
-    """The lines of one side have labels at their ends."""
-    return "lines" if len(data.sides) > 1 else "labelled"
+def _line_panels(data: SizeByCount) -> Iterator[FigurePanel]:
+    """The panels with lines: over message size, over the counts, and what is kept beyond the reference count."""
+    sizes, counts = (data.sizes, short_size, "message size (B)"), (data.counts, str, _unit(data))
+    of_counts = {_counted(data, count): [(count, size) for size in data.sizes] for count in _some_counts(data)}
+    of_sizes = {size_text(size): [(count, size) for count in data.counts] for size in _some_sizes(data)}
+    is_rate = data.shown is data.rates
+    quantity, unit = ("Bus bandwidth", "GB/s") if is_rate else ("Time", "µs")
+
+    def plain(value: float | None, _: float | None) -> tuple[float | None, str]:
+        return value, _value(data, value)
+
+    def panel(head: str, places: Places, across: Across, show: ValueText, title: str, log: bool) -> FigurePanel:
+        draw = partial(_draw_panel, data, places, across, show, title, log)
+        return FigurePanel(f"<b>{head}</b>{_line_names(data, [*places])}", draw)
+
+    yield panel(f"{quantity} by size", of_counts, sizes, plain, unit, not is_rate)
+    yield panel(f"{quantity} over {_unit(data)}", of_sizes, counts, plain, unit, True)
+    reference = _reference(data)
+    if reference is not None:
+        known = [count for count in data.counts if count >= reference]
+        kept = {name: [place for place in places if place[0] >= reference] for name, places in of_sizes.items()}
+        title = f"% of {_counted(data, reference)}"
+        yield panel(f"Kept beyond {_node(data)}", kept, (known, str, _unit(data)), _share_of_first, title, False)
 
 
-def _by_size(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
-    """A line for some counts, over message size."""
-    lines = {_counted(data, count): [(count, size) for size in data.sizes] for count in _some_counts(data)}
-    traces, ends = _draw_lines(data, lines, lambda value, _: (value, _value(data, value)))
-    axis = _value_axis(data, traces, data.shown is not data.rates)
-    return traces, _make_axis(data.sizes, short_size, "message size (B)", _kind(data)), axis, _labels(ends, axis, x, y)
-
-
-def _by_count(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
-    """A line for some sizes, over the counts."""
-    lines = {size_text(size): [(count, size) for count in data.counts] for size in _some_sizes(data)}
-    traces, ends = _draw_lines(data, lines, lambda value, _: (value, _value(data, value)))
-    axis = _value_axis(data, traces, True)
-    return traces, _make_axis(data.counts, str, _unit(data), _kind(data)), axis, _labels(ends, axis, x, y)
-
-
-def _kept(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
-    """Bus bandwidth over that of the reference count, in per cent, from there on."""
-    reference = _reference(data) or 0
-    counts = [count for count in data.counts if count >= reference]
-    lines = {size_text(size): [(count, size) for count in counts] for size in _some_sizes(data)}
-    traces, ends = _draw_lines(data, lines, _share_of_first)
-    axis = theme.value_axis("", False, theme.drawn(traces))
-    axis |= {"title": _axis_title(f"% of {_counted(data, reference)}"), "tickfont": {"size": 10}}
-    return traces, _make_axis(counts, str, _unit(data), _kind(data)), axis, _labels(ends, axis, x, y)
+def _draw_panel(
+    data: SizeByCount, places: Places, across: Across, show: ValueText, title: str, log: bool, x: str, y: str
+) -> DrawnPanel:
+    traces, ends = _draw_lines(data, places, show)
+    axis = theme.value_axis("", log, theme.drawn(traces))
+    axis |= {**theme.thinned(axis, 6), "title": _axis_title(title), "tickfont": {"size": 10}}
+    return traces, _make_axis(*across, "lines" if len(data.sides) > 1 else "labelled"), axis, _labels(ends, axis, x, y)
 
 
 def _share_of_first(value: float | None, first: float | None) -> tuple[float | None, str]:
     share = 100 * value / first if value is not None and first else None
     return share, "" if share is None else f"{share:.0f} %"
-
-
-ValueText = Callable[[float | None, float | None], tuple[float | None, str]]
-"""What is drawn and said of a value, from it and the first one of its line."""
-Places = Mapping[str, Sequence[tuple[int, int]]]
-"""Name of a line -> the counts and sizes that it goes through."""
 
 
 def _draw_lines(data: SizeByCount, lines: Places, show: ValueText) -> tuple[list[Trace], list[tuple[int, float, str]]]:
@@ -518,12 +450,6 @@ def _value(data: SizeByCount, value: float | None) -> str:
     if value is None:
         return ""
     return f"{theme.amount(value)} GB/s" if data.shown is data.rates else theme.duration(value)
-
-
-def _value_axis(data: SizeByCount, traces: Sequence[Trace], log: bool) -> Layout:
-    title = "GB/s" if data.shown is data.rates else "µs"
-    axis = theme.value_axis(title, log, theme.drawn(traces))
-    return {**axis, **theme.thinned(axis, 6), "title": _axis_title(title), "tickfont": {"size": 10}}
 
 
 def _end(values: Sequence[float | None], text: str) -> list[tuple[int, float, str]]:

@@ -13,7 +13,7 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, listed, plural, records, table
 from omb_py.dashboards.changes.sides import keep_common_method, named
-from omb_py.dashboards.figures.curves import COUNTED, PanelGrid, Points, multiples, points
+from omb_py.dashboards.figures.curves import BETWEEN, COUNTED, PanelGrid, Points, multiples, points
 from omb_py.dashboards.figures.fastest import UNITS, crossovers, fastest_at, title
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
@@ -105,15 +105,13 @@ class Picture:
         rows = max(-(-int(name[5:] or 1) // beside) for name in drawn if name.startswith("yaxis"))
         heads = [*(("label", text) for text in self.labels), ("title", self.view.title), ("caption", self.view.caption)]
         above, legend_top = _stacked(heads, 14.0 * scale, size)
-        foot, bottom = _stacked(
-            [("note", note) for note in self.view.notes], (58.0 if rows == 1 else 34.0) * scale, size
-        )
+        foot, bottom = _stacked([("note", note) for note in self.view.notes], 58.0 * scale, size)
         legend_top += 4 * scale
         names = [trace["name"] for trace in self.view.spec["data"] if trace.get("showlegend")]
         entries = sum(0.55 * size.text * len(name) + _ENTRY * scale for name in names)
         lines = math.ceil(entries / (size.width - 2 * size.margin))
-        top = legend_top + (10 + 22 * lines + (24 if rows == 1 else 0)) * scale
-        inner = rows * size.panel
+        top = legend_top + (34 + 22 * lines) * scale
+        inner = round((rows + BETWEEN * (rows - 1)) * size.panel)
         texts = [{**text, "y": 1, "yshift": top - at, "yanchor": "top"} for text, at in above]
         texts += [{**text, "y": 0, "yshift": -at, "yanchor": "top"} for text, at in foot]
         left = (size.margin - size.left) / (size.width - size.left - size.margin)
@@ -213,7 +211,7 @@ def picture(
     marks = {panel: crossovers(each, grid) for panel, each in fastest.items()}
     count = len(known.panels)
     beside = min(size.beside, count if count <= 3 else 2 if count == 4 else 3)
-    view = multiples(sides, name, known, banded=True, columns=beside, room=0.13, marks=marks)
+    view = multiples(sides, name, known, banded=True, columns=beside, marks=marks)
     assert view is not None
     shown = replace(cells, rows=series.concat(rows for _, rows in sides))
     notes = [legend(known, any(marks.values())), *notes]
