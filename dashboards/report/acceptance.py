@@ -6,31 +6,29 @@ import getpass
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.base.theme import Trace
 from omb_py.dashboards.base.view import TableFields, View, plural, table
-from omb_py.dashboards.figures import curves, stragglers
+from omb_py.dashboards.figures import stragglers
 from omb_py.dashboards.figures.comparison import cell_axis, verdict_points
+from omb_py.dashboards.report.build import read_cells
 from omb_py.dashboards.report.html_page import Section, document
-from omb_py.dashboards.views.over_size import panels_over_count
+from omb_py.dashboards.views.cells import RANK_LISTS, Cells
+from omb_py.dashboards.views.over_size import over_count, over_size
 from omb_py.dashboards.views.overview import environment
 from omb_py.printing.writers.html import label_text
 from omb_py.results.accept.judge import CaseVerdict
 from omb_py.results.accept.report import HEADS, AcceptReport, document_of, headline, launch_text, margin, number, row
 from omb_py.results.checks import links
-from omb_py.results.checks.guidelines import FAMILY
 from omb_py.results.compare.false_alarm_rate import site_rate
+from omb_py.results.compare.tags import ACCEPT_PHASE, PERFORMANCE
 from omb_py.results.document import TextTable
 from omb_py.results.statistics.sequential import WORDS
 from omb_py.results.store.keys import environment_facts, flat
-from omb_py.results.store.provenance import provenance_of
-from omb_py.results.store.read import load
 from omb_py.results.store.redact import published
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_DRAWN = 60
 """Most verdicts that are drawn; the table has all."""
@@ -38,8 +36,6 @@ MOST_FACTS = 400
 """Most facts of the first launch in the configuration."""
 MOST_LATE = 4
 """Most figures of late ranks."""
-PHASE = "accept_phase"
-"""Tag of a row: the phase of the acceptance in which it was measured."""
 METHOD = (
     "Correctness first: every byte of every cell is checked, in launches of their own. What is wrong is not timed.",
     "The launch is the sample: a launch gives one number, the named metric of the maximum over ranks.",
@@ -61,38 +57,36 @@ def acceptance_page(acceptance: AcceptReport) -> str:
         EnvironmentProblem: plotly is not installed.
     """
     store = Path(acceptance.store)
-    frame = _rows(acceptance, store)
+    timed = StoreSelection({"run_id": [acceptance.run_id]}, {ACCEPT_PHASE: [PERFORMANCE]})
+    cells = read_cells(store, timed, [])
     below = (
         f"acceptance of {', '.join(acceptance.hosts) or 'no node'} by suite {acceptance.suite}, run {acceptance.run_id}"
     )
-    return document(headline(acceptance), below, sections(acceptance, frame, store), kind="acceptance")
+    return document(headline(acceptance), below, sections(acceptance, cells), kind="acceptance")
 
 
-def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list[Section]:
-    """Make the parts in the order in which an acceptance is read; `frame` has the prepared cells of the run that were
-    timed."""
+def sections(acceptance: AcceptReport, cells: Cells) -> list[Section]:
+    """Make the parts in the order in which an acceptance is read, from the cells of its run."""
     report = document_of(acceptance)
     suite, *facts = report.facts
     views = [board(acceptance)] if acceptance.verdicts else []
     scope = [*facts, f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}"]
     incidents = [_incidents(acceptance), _launches(acceptance)]
-    measured = [curves.curves(panel) for panel in series.panels(frame)] if len(frame) else []
-    over_ranks = panels_over_count(frame[frame["unit"] == "us"], curves.PanelGrid(across="ranks"))
-    scaling = [shown.view for shown in over_ranks if shown.view is not None]
+    measured, scaling = ([s.view for s in draw(cells) if s.view is not None] for draw in (over_size, over_count))
     files = table(("file", "SHA-256"), acceptance.files)
     return [
         Section("cover", "Acceptance", [suite], tables=[_signatures(acceptance)], label=label_text(report)),
         Section("criteria", "Criteria", [], views, tables=[_promises(acceptance, report.tables[0])]),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
-        Section("configuration", "Configuration", [], _configuration(acceptance, store)),
+        Section("configuration", "Configuration", [], _configuration(acceptance, cells)),
         Section("curves", "What was measured", [], measured),
-        Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(frame)),
+        Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(cells)),
         _of_sources(acceptance, "guidelines", "Guidelines", "guideline"),
         _of_sources(acceptance, "efficiency", "Scaling and efficiency", "lower bound", more=scaling),
         _of_sources(acceptance, "stability", "Stability and interference", "drift", "interference"),
         Section("correctness", "Correctness", [] if acceptance.checked else ["Not checked."], _checks(acceptance)),
         Section("incidents", "Incidents and retests", [_incidents_text(acceptance)], incidents),
-        Section("method", "Method", [*METHOD, site_rate(store).sentence()], as_list=True),
+        Section("method", "Method", [*METHOD, site_rate(cells.store).sentence()], as_list=True),
         Section("data", "Raw data", [], [View("files", plural(len(acceptance.files), "file"), "", None, **files)]),
         Section("again", "How to do it again", [acceptance.command or "omb-py accept SUITE"]),
     ]
@@ -212,11 +206,10 @@ def _who() -> str:
         return ""
 
 
-def _configuration(acceptance: AcceptReport, store: Path) -> list[View]:
-    look = provenance_of(store)
+def _configuration(acceptance: AcceptReport, cells: Cells) -> list[View]:
     sides: dict[str, Any] = {}
     for path, _ in acceptance.files:
-        provenance = look(Path(path).stem)
+        provenance = cells.provenance(Path(path).stem)
         known = published(environment_facts(provenance)) if provenance else {}
         if known and known not in sides.values():
             sides[Path(path).stem] = known
@@ -228,18 +221,11 @@ def _configuration(acceptance: AcceptReport, store: Path) -> list[View]:
     return [*views, environment(sides)] if len(sides) > 1 else views
 
 
-def _rows(acceptance: AcceptReport, store: Path) -> pd.DataFrame:
-    columns = [*series.NEEDED, "rank_mean_us", "slowest_rank_share", "hosts"]
-    frame = load(store, columns=columns, on_skip=lambda path, why: None, run_id=acceptance.run_id)
-    phases = frame["tags"].map(lambda tags: dict(tags or {}).get(PHASE) if tags is not None else None)
-    # the sides of a guideline are no curve of their collective: its verdicts stand in a part of their own
-    return series.prepared(frame[(phases == "performance") & (frame["family"] != FAMILY)])
-
-
-def _late(frame: pd.DataFrame) -> list[View]:
+def _late(cells: Cells) -> list[View]:
     views = []
-    for _, rows in frame.groupby("benchmark", sort=True):
-        views.append(stragglers.stragglers(rows[rows["ranks"] == rows["ranks"].max()]))
+    for _, rows in cells.timed.groupby("benchmark", sort=True, observed=True):
+        most = cells.read_again(rows[rows["ranks"] == rows["ranks"].max()], *RANK_LISTS)
+        views.append(stragglers.stragglers(most))
     return [view for view in views if view is not None][:MOST_LATE]
 
 

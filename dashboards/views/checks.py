@@ -48,8 +48,8 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
             continue
         columns = list(dict.fromkeys((*COLUMNS, *series.NEEDED)))
         stored = cells.load(columns, run_id=str(run))
-        rows, _ = split_links(series.prepared(stored))
-        # the judge takes maps as dicts; a prepared frame has them as text
+        rows, _ = split_links(stored.assign(parameters=stored["parameters"].map(series.map_text)))
+        # the judge takes maps as dicts
         records = stored.loc[rows.index, list(COLUMNS)].to_dict("records")
         try:
             sweep = sweep_of([cast(Row, record) for record in records])
