@@ -430,7 +430,7 @@ def multiples(
     slim = PanelPlaces(len(panels), min(2, len(panels)), _TALL_NARROW, round(0.5 * _TALL_NARROW), 0.05)
     around = _MARGIN["t"] + _MARGIN["b"]
     layout = theme.layout(height=wide.pixels + around, margin=_MARGIN, hovermode="x")
-    layout["legend"] = {**layout["legend"], "y": -50 / wide.pixels}
+    layout["legend"] = {**layout["legend"], "y": -58 / wide.pixels}
     layout |= wide.axes_alike(x | theme.thinned(x, 3 if beside > 3 else 5), y)
     heads = [heading(grid.text(grid.panel, panel), number) for number, panel in enumerate(panels)]
     texts = _mark_texts(panels, marks, math.sqrt(xs[0] * xs[-1]))

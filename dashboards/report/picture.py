@@ -110,11 +110,12 @@ class Picture:
         names = [trace["name"] for trace in self.view.spec["data"] if trace.get("showlegend")]
         entries = sum(0.55 * size.text * len(name) + _ENTRY * scale for name in names)
         lines = math.ceil(entries / (size.width - 2 * size.margin))
-        top = legend_top + (34 + 22 * lines) * scale
+        top = legend_top + (34 + 22 * lines) * scale + 6
+        right = size.margin + round(1.5 * size.text)  # half of the last tick's text
         inner = round((rows + BETWEEN * (rows - 1)) * size.panel)
         texts = [{**text, "y": 1, "yshift": top - at, "yanchor": "top"} for text, at in above]
         texts += [{**text, "y": 0, "yshift": -at, "yanchor": "top"} for text, at in foot]
-        left = (size.margin - size.left) / (size.width - size.left - size.margin)
+        left = (size.margin - size.left) / (size.width - size.left - right)
         named = drawn["yaxis"].get("type") == "category"  # names need more room than numbers
         place = {"y": 1 + (top - legend_top) / inner, "yanchor": "top", "x": left}
         layout = {
@@ -123,7 +124,7 @@ class Picture:
             "height": round(top + inner + bottom + 10 * scale),
             "template": theme.template(look),
             "font": {"size": size.text},
-            "margin": {"l": size.left, "r": size.margin, "t": round(top), "b": round(bottom + 10), "autoexpand": named},
+            "margin": {"l": size.left, "r": right, "t": round(top), "b": round(bottom + 10), "autoexpand": named},
             "annotations": [*(_scaled(note, scale) for note in drawn.get("annotations", ())), *texts],
             "legend": {**drawn["legend"], "font": {"size": size.text + 1}, **place},
             "showlegend": drawn.get("showlegend", True),
