@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from omb_py.results.statistics.launch_kinds import bounded
-from omb_py.results.statistics.rotations import Array, Rotations, judge_family
+from omb_py.results.statistics.rotations import Array, Rotations, exchanges, judge_family
 from omb_py.results.statistics.t_test import Estimate, rounding
 
 Key = TypeVar("Key", bound=Hashable)
@@ -109,7 +109,8 @@ class Interleaved(Generic[Key]):
             rotations, differences = self._pooled(look)
             share = SPENDING[self._declared - 1][look - 1]
             asked = (made >= look) & (direction == 0) & (rotations.counts >= fewest_pairs(share * self._alpha))
-            found = judge_family(rotations, direction == 0, asked, share * self._alpha)
+            exchanged = Rotations(differences, self._kinds, self._floors, exchanges)
+            found = judge_family(rotations, exchanged, direction == 0, asked, share * self._alpha)
             direction = np.where(asked, found.direction, direction)
             adjusted = np.where(asked, np.minimum(adjusted, found.adjusted / share), adjusted)
         errors, freedom = rotations.errors(np.arange(count))

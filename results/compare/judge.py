@@ -199,7 +199,7 @@ class _Asked:
     def interleaved(self) -> list[Pairs]:
         """The pairs of each round; nothing where the sides did not take turns."""
         if all(measured.paired for measured, _, _ in self.rounds):
-            return [Pairs(_names(measured), base, new) for measured, base, new in self.rounds]
+            return [Pairs(_names(k, measured), base, new) for k, (measured, base, new) in enumerate(self.rounds)]
         if not all(self.nights):
             return []
         (base_days, base), (new_days, new) = (
@@ -215,8 +215,8 @@ class _Asked:
         return [Pairs(tuple(map(str, shared)), *sides)]
 
 
-def _names(measured: CompareRound) -> tuple[str, ...]:
-    return measured.pairs or tuple(map(str, range(len(measured.base))))
+def _names(number: int, measured: CompareRound) -> tuple[str, ...]:
+    return measured.pairs or tuple(f"{number}.{k}" for k in range(len(measured.base)))
 
 
 def _asked(rounds: Sequence[CompareRound], question: Question, rules: CompareRules) -> _Asked:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from omb_py.results.statistics.rotations import ROTATIONS, Rotations, directions, judge_family, share_above
+from omb_py.results.statistics.rotations import (
+    ROTATIONS,
+    FamilyOutcome,
+    Rotations,
+    directions,
+    exchanges,
+    judge_family,
+    share_above,
+)
 
 Matrix = np.ndarray
+Turns = Callable[[int], Matrix]
 
 
 def noise(seed: int, pairs: int, questions: int, shared: float = 0.5) -> Matrix:
@@ -20,9 +30,18 @@ def noise(seed: int, pairs: int, questions: int, shared: float = 0.5) -> Matrix:
     return 0.02 * (math.sqrt(1 - shared) * own + math.sqrt(shared) * common)
 
 
-def rotated(differences: Matrix, kinds: list[int] | None = None, floor: float = 0.0) -> Rotations:
+def rotated(
+    differences: Matrix, kinds: list[int] | None = None, floor: float = 0.0, turns: Turns = directions
+) -> Rotations:
     questions = differences.shape[1]
-    return Rotations(differences, np.array(kinds or [0] * questions, dtype=np.intp), np.full(questions, floor))
+    return Rotations(differences, np.array(kinds or [0] * questions, dtype=np.intp), np.full(questions, floor), turns)
+
+
+def judged(differences: Matrix, asked: np.ndarray | None = None, level: float = 0.01) -> FamilyOutcome:
+    """What one look says of questions that are all open."""
+    everybody = np.ones(differences.shape[1], dtype=bool)
+    both = rotated(differences), rotated(differences, turns=exchanges)
+    return judge_family(*both, everybody, everybody if asked is None else asked, level)
 
 
 def smallest_p(differences: Matrix) -> float:
@@ -36,6 +55,24 @@ def test_directions_are_of_one_length_and_the_first_is_the_observed_one(pairs: i
     drawn = directions(pairs)
     assert drawn.shape == (ROTATIONS // 2, pairs) and (drawn[0] == 1).all()
     assert (drawn**2).sum(axis=1) == pytest.approx(pairs)
+
+
+def test_all_exchanges_of_few_pairs_and_some_of_many() -> None:
+    assert sorted(map(tuple, exchanges(3).tolist())) == [(1, -1, -1), (1, -1, 1), (1, 1, -1), (1, 1, 1)]
+    assert exchanges(1).tolist() == [[1]] and exchanges(12).shape == (ROTATIONS // 2, 12)
+    many = exchanges(13)
+    assert many.shape == (ROTATIONS // 2, 13) and (np.abs(many) == 1).all() and (many[0] == 1).all()
+
+
+def test_differences_of_few_values_are_held_to_what_exchanges_say() -> None:
+    """Each second launch takes twice as long: eight of ten pairs that differ, all to one side, are no rare thing."""
+    differences = np.random.default_rng(4).choice([0.0, math.log(2), -math.log(2)], (10, 20), p=[0.5, 0.25, 0.25])
+    differences[:, 0] = [math.log(2)] * 8 + [0.0, 0.0]
+    found = judged(differences)
+    both = rotated(differences), rotated(differences)
+    everybody = np.ones(20, dtype=bool)
+    assert judge_family(*both, everybody, everybody, 0.01).direction[0] == 1, "by rotations alone"
+    assert found.direction[0] == 0 and found.adjusted[0] > 0.01
 
 
 @pytest.mark.parametrize(("questions", "shared"), [(1, 0.0), (7, 0.0), (7, 0.95)])
@@ -57,7 +94,7 @@ def test_one_question_is_students_t() -> None:
 
 def test_beyond_all_rotations_the_tail_is_students() -> None:
     differences = noise(1, 10, 1) + 1.0
-    found = judge_family(rotated(differences), np.array([True]), np.array([True]), 1e-6)
+    found = judged(differences, level=1e-6)
     assert found.adjusted[0] == pytest.approx(stats.ttest_1samp(differences[:, 0], 0).pvalue, rel=1e-3)
     assert found.direction[0] == 1
 
@@ -65,8 +102,7 @@ def test_beyond_all_rotations_the_tail_is_students() -> None:
 def test_what_is_clear_leaves_the_family_and_the_rest_is_judged_anew() -> None:
     differences = noise(3, 10, 20, shared=0.0)
     differences[:, :2] += 0.2
-    everybody = np.ones(20, dtype=bool)
-    found = judge_family(rotated(differences), everybody, everybody, 0.01)
+    found = judged(differences)
     assert found.direction.tolist() == [1, 1] + [0] * 18
     whole, largest = rotated(differences).statistics(np.arange(20))
     assert (found.adjusted[2:] <= np.minimum(1, 2 * share_above(np.abs(whole[2:]), largest)) + 1e-9).all()
@@ -74,10 +110,8 @@ def test_what_is_clear_leaves_the_family_and_the_rest_is_judged_anew() -> None:
 
 def test_what_is_not_asked_stays_in_the_family() -> None:
     differences = noise(5, 10, 50, shared=0.0)
-    everybody = np.ones(50, dtype=bool)
     asked = np.arange(50) == 7
-    alone = judge_family(rotated(differences[:, 7:8]), np.array([True]), np.array([True]), 0.01)
-    among = judge_family(rotated(differences), everybody, asked, 0.01)
+    alone, among = judged(differences[:, 7:8]), judged(differences, asked)
     assert among.adjusted[7] > alone.adjusted[0]
     assert (among.adjusted[~asked] == 1).all()
 
