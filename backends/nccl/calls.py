@@ -66,6 +66,10 @@ CALLS: Final = {
     "comm_dup": ("ncclCommSplit", "comm zero rank new_comm zero"),
     "comm_split": ("ncclCommSplit", "comm color rank new_comm zero"),
     "comm_free": ("ncclCommDestroy", "made"),
+    "put": ("ncclPutSignal", "send count dtype peer window at zero zero zero comm stream"),
+    "win_post": ("ncclSignal", "peer zero zero zero comm stream"),
+    "win_start": ("ncclWaitSignal", "descriptors signals comm stream"),
+    "win_wait": ("ncclWaitSignal", "descriptors signals comm stream"),
 }
 """step -> (function, operands). A barrier is a reduction of one byte, a duplicate a split into one."""
 CREATE: Final = "comm_create"
@@ -141,7 +145,7 @@ class NcclResolver:
         self.rank, self.size = world.rank, world.size
         self.device: Device = comms.device
         self._other = 0
-        self._counts: list[NDArray[np.uint64]] = []
+        self._counts: list[NDArray[np.uint64] | NDArray[np.int32]] = []
         """What calls of this cell are given the addresses of."""
         self._created = np.zeros(1, np.int64)
         """The communicator that a step has made."""
@@ -186,6 +190,13 @@ class NcclResolver:
         if word in ("sent_at", "received_at"):
             blocks = step["send" if word == "sent_at" else "recv"]
             return self._numbers([offset - blocks.offsets[0] for offset in blocks.offsets], step)
+        if word == "window":
+            return Arg(self.comms.window_of(step["window"].buffer))
+        if word == "at":
+            place: Region = step["window"]
+            return Arg(self.shift + place.offset, place.stride, turn=place.turn)
+        if word == "signals":
+            return self._descriptor(step)
         if word in ("device", "host"):
             at, memory = step["region"], self.memory.host if word == "host" else self.memory
             return Arg(memory.address(at.buffer) + self.shift + at.offset, at.stride, turn=at.turn)
@@ -229,6 +240,7 @@ class NcclResolver:
         constants = {
             "zero": 0,
             "one": 1,
+            "descriptors": 1,
             "char": TYPES["char"],
             "max": OPS["max"],
             "rank": self.rank,
@@ -240,6 +252,11 @@ class NcclResolver:
         """The address of an array of numbers of elements."""
         item = DTYPES[step["dtype"]].itemsize
         self._counts.append(np.array([one // item for one in nbytes], np.uint64))
+        return Arg(int(self._counts[-1].ctypes.data))
+
+    def _descriptor(self, step: Step) -> Arg:
+        """The address of an ncclWaitSignalDesc_t: number of signals, rank, index and context, an int each (nccl.h)."""
+        self._counts.append(np.array([int(step["signals"]), int(step["peer"]), 0, 0], np.int32))
         return Arg(int(self._counts[-1].ctypes.data))
 
     def _slot(self, step: Step) -> int:

@@ -81,6 +81,10 @@ _NO_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Binding -> types that it lacks. Torch's NCCL reduces its types in some releases only; nccl4py has CuPy's arrays."""
 OPS: Final = ("sum", "prod", "min", "max", *FACTORED)
+SIGNALLED: Final = "pscw"
+"""The synchronisation of MPI whose target waits for the writes, as NCCL's does."""
+_USUAL_SYNC: Final = "flush"
+"""That of a benchmark without ``-s``, instead of which NCCL's is taken."""
 _BY_VARIABLE: Final = ("algorithm", "protocol", "log")
 """Settings that NCCL reads from variables, whoever makes the communicator."""
 _SETTINGS: Final[Mapping[str, frozenset[str]]] = {
@@ -139,6 +143,26 @@ def lacks_step(binding: str, op: str) -> str:
     return f"binding {binding} makes no communicators in a loop here: --binding {NATIVE}"
 
 
+def one_sided(benchmark: Benchmark) -> bool:
+    """Whether a benchmark writes into memory of other ranks."""
+    return "window_kind" in benchmark.options
+
+
+def lacks_one_sided(cell: Cell) -> str:
+    """Why the writes of a cell cannot be done, with what to do; empty when they can.
+
+    A rank learns that a write has come by waiting for its signal: no other rank can complete it there.
+    """
+    if cell.binding != NATIVE:
+        return f"binding {cell.binding} has no one-sided operations here: --binding {NATIVE}"
+    if cell.options.sync not in (SIGNALLED, _USUAL_SYNC):
+        return f"NCCL has no -s {cell.options.sync}, since the target waits for the signal of a put: -s {SIGNALLED}"
+    if cell.options.window_kind != "allocate":
+        return f"NCCL's windows are of memory of ncclMemAlloc, not -w {cell.options.window_kind}: -w allocate"
+    registration = settings_of(cell.settings).registration
+    return "" if registration in ("none", "window") else "registration of --nccl: a put needs windows: leave it out"
+
+
 def lacks_groups(binding: str, text: str) -> str:
     """Why a binding with the settings of ``--nccl`` has no communicators of some ranks; empty when it has."""
     if binding != NATIVE:
@@ -159,10 +183,14 @@ class NcclCapabilities(Capabilities):
     """Bindings differ in what they have."""
 
     def fitted(self, benchmark: Benchmark, cell: Cell, usual: Cell) -> Cell:
+        if one_sided(benchmark) and cell.options.sync == _USUAL_SYNC:
+            return cell.with_options(sync=SIGNALLED)
         return fit_in_place(benchmark, cell, usual) if cell.binding == "torch" else cell
 
     def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
         if cell.options.groups and (why := lacks_groups(cell.binding, cell.settings)):
+            return why
+        if one_sided(benchmark) and (why := lacks_one_sided(cell)):
             return why
         reduces = "op" in benchmark.options
         if reduces and cell.options.op == "mulsum" and cell.binding != NATIVE:
@@ -195,7 +223,7 @@ CAPABILITIES: Final = NcclCapabilities(
     without={
         SCAN: "NCCL has no scan",
         FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
-        ONE_SIDED: "NCCL's one-sided operations are not built in (op=send moves the same bytes)",
+        ONE_SIDED: "NCCL's writes are done when the target has waited for them (op=send moves the same bytes)",
     },
     refused={"process_sync": {word: f"backend nccl takes no --process-sync {word}: barrier or none" for word in ADDED}},
     # NCCL's threads inherit the mask: its proxy would share a core with a rank that spins

@@ -233,6 +233,19 @@ class Communicators:
         """The communicator of the barrier of a group, or of all ranks."""
         return self._barriers.get(group) or self.handle_of(group)
 
+    def window_of(self, buffer: str) -> int:
+        """The window of a buffer with the first communicator.
+
+        Raises EnvironmentProblem: the library has made none, or buffers are not registered as windows.
+        """
+        handle = self.memory.window_of(buffer) if isinstance(self.memory, RegisteredMemory) else 0
+        if not handle:
+            raise EnvironmentProblem(
+                f"{self.library.name} made no window of the buffer {buffer}, since not all ranks' GPUs reach each "
+                "other's memory: --backend mpi"
+            )
+        return handle
+
     def handle_of(self, group: Group) -> int:
         """The communicator of a group of this rank; of an empty one that of all ranks."""
         return self.groups[group] if group else self.first
@@ -405,6 +418,10 @@ class RegisteredMemory(DeviceMemory):
         """
         handles = [handle for registered in self._known.values() for handle in registered]
         return ("symmetric" if all(handles) else "none") if self._window and handles else ""
+
+    def window_of(self, name: str) -> int:
+        """The window of a buffer with the first communicator; 0 where there is none."""
+        return self._known.get(name, [0])[0] if self._window else 0
 
     def _deregister(self, name: str) -> None:
         for comm, handle in zip(map(int, self._comms.handles), self._known.pop(name, []), strict=False):

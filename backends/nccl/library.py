@@ -27,6 +27,8 @@ SCALAR_ON_HOST: Final = 1
 """``ncclScalarHostImmediate``: the library reads the number before it returns."""
 SHARED_GPU_SINCE: Final = (2, 30, 0)
 SPLIT_SINCE: Final = (2, 18, 0)
+FUNCTIONS_SINCE: Final = dict.fromkeys(("ncclPutSignal", "ncclSignal", "ncclWaitSignal"), (2, 29, 0))
+"""Functions that are named with their first version where they are missing."""
 _ASK = """
 import ctypes, json, sys
 answer, (path, mode, version, last) = {}, sys.argv[1:5]
@@ -50,7 +52,7 @@ print("omb-py:" + json.dumps(answer))
 OPTIONAL: Final = tuple(
     (
         "ncclAlltoAll ncclGather ncclScatter ncclCommRegister ncclCommWindowRegister ncclAllReduceConfig "
-        "ncclGroupSimulateEnd"
+        "ncclGroupSimulateEnd ncclPutSignal"
     ).split()
 )
 """Symbols of newer versions, for ``doctor``."""
@@ -170,7 +172,7 @@ class Library:
 
     def has(self, function: str) -> bool:
         """Whether there is a function, which NCCL calls so."""
-        return hasattr(self.handle, self._symbol(function))
+        return self.version >= FUNCTIONS_SINCE.get(function, (0, 0, 0)) and hasattr(self.handle, self._symbol(function))
 
     def _symbol(self, function: str) -> str:
         plain = self.family.prefix + function.removeprefix("nccl")  # a newer release may have NCCL's name, too
@@ -183,8 +185,9 @@ class Library:
     def address_of(self, function: str) -> int:
         """Address of a function. Raises EnvironmentProblem when this version does not have it."""
         if not self.has(function):
-            symbol = self.family.symbol(function)
-            raise EnvironmentProblem(f"{self.name} {self.version_text} has no {symbol}: use a newer version")
+            symbol, since = self.family.symbol(function), FUNCTIONS_SINCE.get(function)
+            came = f", which came with {'.'.join(map(str, since[:2]))}" if since else ""
+            raise EnvironmentProblem(f"{self.name} {self.version_text} has no {symbol}{came}: use a newer version")
         return ctypes.cast(self.function(function), ctypes.c_void_p).value or 0
 
     def error_text(self, code: int, comm: int | None = None) -> str:

@@ -16,6 +16,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import group_of, on, place_in
 from omb_py.engine.program.language import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
+from omb_py.engine.program.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
 from omb_py.errors import EnvironmentProblem
 
 _START, _END = Step("group_start", {}), Step("group_end", {})
@@ -25,6 +26,7 @@ NEWER = frozenset({"alltoall", "gather", "scatter"})
 _MAYBE = frozenset({*NEWER, "alltoallv", "reduce_scatter"})
 _POSTS = frozenset({"isend", "irecv"})
 _WAITS = frozenset({"wait", "waitall"})
+_ONE_SIDED = frozenset({EXPOSED, *OPERATIONS, *SYNCHRONISATIONS})
 _OWN = frozenset({*FUNCTIONS, "compute", "flip", "group_start", "group_end"})
 _OTHERWISE = frozenset({"begin_capture", "end_capture", "instantiate", "spin", "matmul"})
 """Steps of the device that leave nothing on the stream of the calls."""
@@ -37,6 +39,8 @@ class Lowering:
     """Translates bodies; remembers whether anything is enqueued that nobody has waited for."""
 
     title = "NCCL"
+    has_windows = True
+    """Whether the library writes into memory of other ranks."""
 
     def __init__(self, world: World, has: Has) -> None:
         self.world, self.has = world, has
@@ -48,6 +52,10 @@ class Lowering:
         """Streams on which the same is done at once."""
         self._blocking = False
         """The enqueued work stands for a blocking call: a lap must not end before it is done."""
+        self._times = 1
+        """How often what is translated now is done."""
+        self._awaited = 0
+        """Writes of the peer, each with its signal, that nobody has waited for."""
 
     def body(self, nodes: Body) -> Body:
         """A body, which ends synchronised."""
@@ -80,7 +88,11 @@ class Lowering:
 
     def _node(self, node: Node, grouped: bool) -> Iterator[Node]:
         if isinstance(node, Repeat):
-            yield replace(node, body=self._nodes(node.body, grouped))
+            self._times *= node.times
+            body = self._nodes(node.body, grouped)
+            self._times //= node.times
+            if body:
+                yield replace(node, body=body)
         elif isinstance(node, Lap):
             if self._blocking and node.name is not None and node.name != ENQUEUE:
                 yield from self._synchronised("lap")
@@ -109,6 +121,8 @@ class Lowering:
         elif op in steps.COMMUNICATORS:  # these return when they are done, and nothing is enqueued when they are called
             yield from self._synchronised("lap")
             yield step
+        elif op in _ONE_SIDED:
+            yield from self._one_sided(step)
         elif op in _OWN:
             self._pending |= op in FUNCTIONS and op not in _OTHERWISE
             yield step
@@ -116,6 +130,27 @@ class Lowering:
             self._pending = True
             self._blocking |= "request" not in step.operands
             yield from self._communication(Step(op, step.operands))
+
+    def _one_sided(self, step: Step) -> Iterator[Step]:
+        """Writes with signals: MPI's post is a signal, and its start and wait are waits for signals.
+
+        All signals of a peer count together, so a wait may be over by a post that has overtaken a write. The wait that
+        follows is over when both are there, and no rank writes or looks between the two.
+        """
+        if step.op in ("put", "win_post", "win_start", "win_complete", "win_wait"):
+            self._pending = self._blocking = True
+            signals = 1
+            if step.op == "win_wait":
+                signals, self._awaited = self._awaited, 0
+            if step.op in ("win_start", "win_wait"):
+                yield Step(step.op, {**step.operands, "signals": signals})
+            elif step.op != "win_complete":  # what it waits for, the end of the writes here, is the stream's
+                yield step
+        elif step.op == EXPOSED and step["call"] == "put":
+            self._awaited += self._times
+        else:
+            op = step["call"] if step.op == EXPOSED else step.op
+            raise EnvironmentProblem(f"{self.title} has no {op}: put_latency, put_bw or put_bibw with -s pscw")
 
     def _communication(self, step: Step) -> Iterator[Step]:
         op = step.op
@@ -230,8 +265,8 @@ def lowered(program: Program, world: World, has: Has, translation: type[Lowering
         EnvironmentProblem: the library has no such operation, type or reduction.
     """
     work = translation(world, has)
-    if program.window is not None:
-        raise EnvironmentProblem(f"{work.title} has no one-sided operations in this version of omb-py: --backend mpi")
+    if program.window is not None and not work.has_windows:
+        raise EnvironmentProblem(f"{work.title} has no one-sided operations: --backend mpi")
     stages: list[Stage] = []
     for stage in program.stages:
         if stage.threads > 1:
@@ -244,4 +279,4 @@ def lowered(program: Program, world: World, has: Has, translation: type[Lowering
                 teardown=work.body(stage.teardown),
             )
         )
-    return Program(program.buffers, tuple(stages)), work.calls
+    return Program(program.buffers, tuple(stages), program.window), work.calls

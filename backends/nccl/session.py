@@ -14,7 +14,15 @@ import numpy as np
 
 from omb_py import __version__
 from omb_py.backends.nccl.calls import call_of, check_algorithm, check_function, check_types
-from omb_py.backends.nccl.capabilities import NATIVE, lacks_groups, lacks_settings, lacks_step, lacks_type, missing
+from omb_py.backends.nccl.capabilities import (
+    NATIVE,
+    lacks_groups,
+    lacks_settings,
+    lacks_step,
+    lacks_type,
+    missing,
+    one_sided,
+)
 from omb_py.backends.nccl.communicators import (
     SCRATCH,
     Communicators,
@@ -107,6 +115,8 @@ class NcclSession(PlaneSession):
         """The communicators that have buffers now."""
         self._sizes: dict[str, int] = {}
         """The buffers of the largest cells."""
+        self._one_sided: set[str] = set()
+        """Benchmarks that write into memory of other ranks, whose buffers are windows."""
         self._left = [self.device.memory_left()]
         """Bytes of the device that were free before communicators were made, before buffers, and before calls."""
         self._start_us = (time.perf_counter_ns() - began) / 1000
@@ -140,6 +150,7 @@ class NcclSession(PlaneSession):
                 raise EnvironmentProblem(why)
             if cell.binding == "torch" and cell.options.timing == "graph":
                 raise EnvironmentProblem("binding torch has no --timing graph here: --binding native")
+        self._one_sided.update(name for name, benchmark in benchmarks.items() if one_sided(benchmark))
         self._in_use = list({id(comms): comms for comms in map(self._communicators, cells)}.values())
         self._left[1:] = [self.device.memory_left()]
         world = World(self.rank, self.size, self.hosts)
@@ -171,6 +182,8 @@ class NcclSession(PlaneSession):
             self._binding(cell)
             return self.comms
         settings = of_communicator(settings_of(cell.settings))
+        if cell.benchmark in self._one_sided:
+            settings = replace(settings, registration="window")
         apart = barrier_apart(cell.benchmark, settings, self.nccl)
         key = settings, peers_of(cell.benchmark, settings, self.nccl), apart
         if key not in self._native:

@@ -30,6 +30,7 @@ class HostLowering(Lowering):
     """Translates bodies into calls that block."""
 
     title = "oneCCL"
+    has_windows = False
     _posted = ""
     """The kind of message that is posted and not waited for yet."""
 

@@ -11,6 +11,7 @@
  *   wrong    a byte of the result is inverted   hang  the rank does not come
  *   stall    the call never returns
  *   slow     it comes N ms late, every time
+ *   put      a byte of every write into memory of others is inverted where N is not 0
  *   register ncclCommRegister and ncclCommWindowRegister fail
  *
  * STANDIN_FACTOR=F  what inputs of avg and of a reduction with a factor are multiplied by besides
@@ -61,6 +62,7 @@ enum { OK = 0, UNHANDLED = 1, SYSTEM = 2, INTERNAL = 3, ARGUMENT = 4, USAGE = 5,
 typedef struct { atomic_int full; int length; char data[MAIL]; } Mail;
 typedef struct {
   atomic_int arrived, turn, joined, aborted;
+  atomic_int signals[MOST_RANKS][MOST_RANKS]; /* [from][to] */
   char slot[MOST_RANKS][SLOT];
   Mail mail[MOST_RANKS][MOST_RANKS]; /* [from][to] */
 } Shared;
@@ -70,12 +72,13 @@ typedef struct {
   atomic_int error, aborted, captured, freed;
   long executed;
   int min_ctas, max_ctas, policy, registered;
+  int awaited[MOST_RANKS]; /* signals of each rank that a wait has taken */
   unsigned algorithms; /* by NCCL_ALGO; 0: its own choice */
   char protocol[16];
   struct { int op, dtype; double factor; } made[MOST_MADE]; /* reductions of its own */
 } Comm;
 
-enum Kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, GATHER, SCATTER, SEND, RECV };
+enum Kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, GATHER, SCATTER, SEND, RECV, PUT, SIGNAL, WAIT };
 typedef struct { enum Kind kind; const char* in; char* out; size_t count; int dtype, op, root; size_t done; double factor; int parts; } Op;
 /* factor: inputs are multiplied by it (0: not); parts: sums are divided by it (0: not) */
 typedef struct { Comm* comm; int count; Op ops[]; } Work;
@@ -206,6 +209,19 @@ static void messages(Comm* c, Op* ops, int count) {
   }
 }
 
+/* a write goes into the peer's own memory; its signal, or one alone, is counted after it */
+static void one_sided(Comm* c, Op* op) {
+  if (op->kind == PUT) memcpy(op->out, op->in, op->count * width[op->dtype]);
+  if (op->kind == PUT && op->count && wanted("put", -1, c->rank)) op->out[0] ^= 1;
+  if (op->kind != WAIT) { atomic_fetch_add(&c->shared->signals[c->rank][op->root], 1); return; }
+  atomic_int* come = &c->shared->signals[op->root][c->rank];
+  for (int i = 0; atomic_load(come) - c->awaited[op->root] < (int)op->count; i++) {
+    if (gone(c)) return;
+    pause_a_little(i);
+  }
+  c->awaited[op->root] += (int)op->count;
+}
+
 static void run(void* argument) {
   Work* work = argument;
   Comm* c = work->comm;
@@ -223,6 +239,7 @@ static void run(void* argument) {
   int from = -1;
   for (int i = 0; i < work->count; i++) {
     if (work->ops[i].kind < SEND) collective(c, &work->ops[i]);
+    else if (work->ops[i].kind > RECV) one_sided(c, &work->ops[i]);
     else if (from < 0) from = i;
   }
   if (from >= 0) messages(c, work->ops + from, work->count - from);
@@ -302,7 +319,7 @@ static unsigned per_call = 0;
 /* NCCL's line about a call */
 static void tell(Comm* c, const Op* op) {
   static const char* name[] = {"AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter", "AlltoAll", "Gather",
-                               "Scatter", "Send", "Recv"};
+                               "Scatter", "Send", "Recv", "PutSignal", "Signal", "WaitSignal"};
   static FILE* file = NULL;
   const char* where = getenv("NCCL_DEBUG_FILE");
   const char* what = getenv("NCCL_DEBUG_SUBSYS");
@@ -497,22 +514,28 @@ ncclResult_t ncclCommSplit(Comm* c, int color, int key, void** made, Config* con
   return code;
 }
 
-static void* allocated[64];
+/* memory that other processes can open by its file */
+static struct { void* at; size_t bytes; int file; } allocated[64];
 static int is_allocated(const void* at) {
-  for (int i = 0; i < 64; i++) if (allocated[i] == at) return i + 1;
+  for (int i = 0; i < 64; i++) if (allocated[i].at == at) return i + 1;
   return 0;
 }
 ncclResult_t ncclMemAlloc(void** at, size_t bytes) {
-  int place = is_allocated(NULL);
-  if (!place || posix_memalign(at, 4096, (bytes + 4095) / 4096 * 4096)) return fail(SYSTEM, "stand-in: no memory");
-  allocated[place - 1] = *at;
+  int place = is_allocated(NULL), file = place ? memfd_create("stand-in", MFD_CLOEXEC) : -1;
+  if (file < 0 || ftruncate(file, (off_t)bytes)) return fail(SYSTEM, "stand-in: no memory");
+  *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (*at == MAP_FAILED) return fail(SYSTEM, "stand-in: no memory");
+  allocated[place - 1].at = *at;
+  allocated[place - 1].bytes = bytes;
+  allocated[place - 1].file = file;
   return OK;
 }
 ncclResult_t ncclMemFree(void* at) {
   int place = is_allocated(at);
   if (!place) return fail(ARGUMENT, "stand-in: not of ncclMemAlloc");
-  allocated[place - 1] = NULL;
-  free(at);
+  munmap(at, allocated[place - 1].bytes);
+  close(allocated[place - 1].file);
+  allocated[place - 1].at = NULL;
   return OK;
 }
 static ncclResult_t enter(Comm* c, void* at, void** handle) {
@@ -527,21 +550,63 @@ ncclResult_t ncclCommRegister(Comm* c, void* at, size_t bytes, void** handle) {
   return bytes ? enter(c, at, handle) : fail(ARGUMENT, "stand-in: nothing to register");
 }
 ncclResult_t ncclCommDeregister(Comm* c, void* handle) { (void)handle; c->registered--; return OK; }
+typedef struct { size_t bytes; char* of[MOST_RANKS]; } Window;
+static void close_window(Comm* c, Window* window) {
+  for (int r = 0; r < c->size; r++) if (window->of[r] != MAP_FAILED) munmap(window->of[r], window->bytes);
+  free(window);
+}
 ncclResult_t ncclCommWindowRegister(Comm* c, void* at, size_t bytes, void** handle, int flags) {
   if (version() < 22700) return fail(USAGE, "stand-in: no windows before 2.27");
   if (flags != 1 || (uintptr_t)at % 4096) return fail(ARGUMENT, "stand-in: no symmetric window");
-  memcpy(c->shared->slot[c->rank], &bytes, sizeof bytes); /* all ranks come, with windows of one size */
+  int place = is_allocated(at), same = 1;
+  size_t mine[3] = {bytes, (size_t)getpid(), place ? (size_t)allocated[place - 1].file : 0};
+  memcpy(c->shared->slot[c->rank], mine, sizeof mine); /* all ranks come, with windows of one size */
   if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
-  int same = 1;
-  for (int r = 0; r < c->size; r++) same &= !memcmp(c->shared->slot[r], &bytes, sizeof bytes);
+  Window* window = calloc(1, sizeof *window);
+  window->bytes = bytes;
+  for (int r = 0; r < c->size; r++) {
+    size_t other[3];
+    char path[64];
+    memcpy(other, c->shared->slot[r], sizeof other);
+    same &= other[0] == bytes;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)other[1], (int)other[2]);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    window->of[r] = file < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file >= 0) close(file);
+  }
   meet(c);
-  if (same && getenv("STANDIN_NO_WINDOW")) { *handle = NULL; return OK; }
-  return same ? enter(c, at, handle) : fail(ARGUMENT, "stand-in: windows of different sizes");
+  ncclResult_t code = same ? enter(c, at, handle) : fail(ARGUMENT, "stand-in: windows of different sizes");
+  int made = !code && !getenv("STANDIN_NO_WINDOW");
+  if (!code && !made) c->registered--;
+  if (!code) *handle = made ? window : NULL;
+  if (!made) close_window(c, window);
+  return code;
 }
 ncclResult_t ncclCommWindowDeregister(Comm* c, void* handle) {
   if (!handle) return fail(ARGUMENT, "stand-in: no window");
   c->registered--;
+  close_window(c, handle);
   return OK;
+}
+/* one-sided calls, from 2.29 on; index, context and flags are 0 */
+typedef struct { int count, peer, index, context; } WaitFor;
+static ncclResult_t signalled(Comm* c, Op op, int index, int context, unsigned flags, int64_t s) {
+  if (version() < 22900) return fail(USAGE, "stand-in: no one-sided calls before 2.29");
+  if (index || context || flags) return fail(ARGUMENT, "stand-in: an index, a context or flags that nobody asked for");
+  return add(c, op, s);
+}
+ncclResult_t ncclPutSignal(const void* in, size_t n, int d, int peer, Window* window, size_t at, int index, int context, unsigned flags, Comm* c, int64_t s) {
+  if (!window || peer < 0 || peer >= c->size || window->of[peer] == MAP_FAILED)
+    return fail(ARGUMENT, "stand-in: no window of that rank");
+  if (at + n * width[d] > window->bytes) return fail(ARGUMENT, "stand-in: a write beyond the window");
+  return signalled(c, (Op){PUT, in, window->of[peer] + at, n, d, 0, peer, 0}, index, context, flags, s);
+}
+ncclResult_t ncclSignal(int peer, int index, int context, unsigned flags, Comm* c, int64_t s) {
+  return signalled(c, (Op){SIGNAL, NULL, NULL, 0, 0, 0, peer, 0}, index, context, flags, s);
+}
+ncclResult_t ncclWaitSignal(int n, const WaitFor* wait, Comm* c, int64_t s) {
+  if (n != 1 || wait->count < 1) return fail(ARGUMENT, "stand-in: a wait for nothing");
+  return signalled(c, (Op){WAIT, NULL, NULL, (size_t)wait->count, 0, 0, wait->peer, 0}, wait->index, wait->context, 0, s);
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int residence, Comm* c) {

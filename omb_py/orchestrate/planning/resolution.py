@@ -223,7 +223,8 @@ def in_place_alone(checked: CheckedRequest) -> list[str]:
     request, benchmark = checked.request, checked.benchmark
     usual, offers = usual_cell(benchmark), capabilities_of(request.backends)
     cell = usual.with_options(in_place=bool(request.options.in_place))
-    forced = [name for name in request.backends if offers[name].fitted(benchmark, cell, usual) != cell]
+    made = {name: offers[name].fitted(benchmark, cell, usual) for name in request.backends}
+    forced = [name for name, fitted in made.items() if fitted.options.in_place != cell.options.in_place]
     if not forced or len(forced) == len(request.backends):
         return []
     return [f"{', '.join(forced)} does {benchmark.name} in place, the others do not: -l makes all of them do so"]

@@ -20,7 +20,7 @@ from typing import Any, Final
 from omb_py.backends.nccl import communicators, config
 from omb_py.backends.nccl.calls import CALLS, CONFIGURED, OPS, TYPES, TYPES_SINCE, TYPES_SINCE_OF_RCCL
 from omb_py.backends.nccl.family import NCCL, RCCL, NcclFamily
-from omb_py.backends.nccl.library import SCALAR_ON_HOST, SUCCESS, unique_id_of, version_of
+from omb_py.backends.nccl.library import FUNCTIONS_SINCE, SCALAR_ON_HOST, SUCCESS, unique_id_of, version_of
 from omb_py.backends.nccl.options import POLICIES
 from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import run_command
@@ -59,17 +59,20 @@ _DATA_TYPES: Final = {
 _OPERANDS: Final = {
     "const void *": "send",
     "void *": "recv buf scratch",
-    "size_t": "count received block one",
+    "size_t": "count received block one at",
     "ncclDataType_t": "dtype char",
     "ncclRedOp_t": "op max",
-    "int": "root peer rank color",
+    "int": "root peer rank color descriptors",
     "ncclComm_t": "comm made",
     "ncclComm_t *": "new_comm",
     "cudaStream_t": "stream",
     "ncclCollConfig_t *": "config",
+    "ncclWindow_t": "window",
+    "ncclWaitSignalDesc_t *": "signals",
 }
 """Type in C -> operands of CALLS. ``zero`` is a literal 0: a number and a null pointer."""
 _SINCE: Final[Mapping[str, Version]] = {
+    **FUNCTIONS_SINCE,
     **dict.fromkeys(("ncclAlltoAll", "ncclGather", "ncclScatter"), (2, 28, 0)),
     **dict.fromkeys(("ncclCommWindowRegister", "ncclCommWindowDeregister"), communicators.WINDOW_SINCE),
     **dict.fromkeys((f"{CALLS[step][0]}Config" for step in CONFIGURED), config.PER_CALL_SINCE),

@@ -91,6 +91,14 @@ def test_gloo_reduces_in_place_and_says_so_beside_mpi() -> None:
         assert in_place_alone(check(quiet, THERE)) == []
 
 
+def test_another_synchronisation_is_not_taken_for_in_place() -> None:
+    asked = request("put_latency", "mpi", "nccl", device="cpu,sim", share_device=True, sizes="8:8")
+    left = narrow(asked, THERE)
+    syncs = {(launch.backend, c.options.sync) for launch in plan(left.request, 2, THERE) for c in launch.cells}
+    assert syncs == {("mpi", "flush"), ("nccl", "pscw")}
+    assert in_place_alone(left) == []
+
+
 def test_several_devices_stand_in_one_table() -> None:
     asked = request("allreduce", "mpi", "gloo", "nccl", device="cpu,sim", share_device=True, sizes="8:8")
     left, skips = narrowed(asked, THERE)
