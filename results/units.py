@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping
 
 from omb_py.grammar.values import UNITS, Dimension, four_digits
 from omb_py.results.json_values import plain
@@ -79,3 +80,27 @@ def in_unit(value: float, dimension: Dimension, given: str = "") -> str:
     if dimension == "time" and value >= 10_000:
         unit, number = "ms", value / 1000
     return f"{four_digits(number)} {unit}"
+
+
+_NAMED = 4
+"""Most nodes that a first line names."""
+
+
+def named_nodes(nodes: Iterable[str]) -> str:
+    """The names of nodes, for a first line.
+
+    >>> named_nodes(["n1", "n2"]), named_nodes("abcdef")
+    ('n1, n2', 'a, b, c, d and 2 more')
+    """
+    names = list(nodes)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def without_text(lost: Mapping[str, str]) -> str:
+    """The end of a first line: ``; without n3, which stopped answering``; empty where no node is lost.
+
+    Args:
+        lost: node -> why it does not answer.
+    """
+    return f"; without {named_nodes(lost)}, which stopped answering" if lost else ""

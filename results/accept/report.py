@@ -15,7 +15,7 @@ from omb_py.results.accept.judge import CaseVerdict
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.order_statistics import allowed_counts
 from omb_py.results.statistics.sequential import WORDS, AcceptRule, Word, worst
-from omb_py.results.units import counted, in_unit, share_text
+from omb_py.results.units import counted, in_unit, named_nodes, share_text
 
 ALIKE = 0.3
 """Correlation of launches from which a report speaks of it."""
@@ -130,9 +130,7 @@ def headline(acceptance: AcceptReport) -> str:
     checks = [check for check in acceptance.checked if check.word != "SKIPPED"]
     right = sum(check.word == "PASS" for check in checks)
     correctness = f"; correctness: {right} of {len(checks)} right" if checks else "; correctness was not checked"
-    names = list(acceptance.missing_nodes)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    missing = f"; missing: {', '.join(names[:_NAMED])}{more}" if names else ""
+    missing = f"; missing: {named_nodes(acceptance.missing_nodes)}" if acceptance.missing_nodes else ""
     return f"{acceptance.word}: {verdicts} of {counted(len(acceptance.verdicts), 'verdict')}{correctness}{missing}"
 
 
@@ -157,8 +155,6 @@ def launch_text(verdict: CaseVerdict, value: float) -> str:
     return in_unit(value, METRICS[criterion.metric].dimension, criterion.unit)
 
 
-_NAMED = 4
-"""Most missing nodes that the first line names."""
 _UNITS = {"time": "us", "rate": "MB/s", "share": "%"}
 """Dimension of a metric -> the unit of its numbers in JSON, that of :class:`omb_py.results.accept.criteria.Range`."""
 

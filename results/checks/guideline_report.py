@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from omb_py.errors import NEGATIVE, OK
+from omb_py.errors import ENVIRONMENT, NEGATIVE, OK
 from omb_py.results.checks.guidelines import FAMILY, WORDS, GuidelineRules, JudgedGuideline, by_round, decide, fewest
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.store.row import Row
-from omb_py.results.units import counted, share_text, size_text
+from omb_py.results.units import counted, share_text, size_text, without_text
 
 HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "beyond", "launches")
 _SPARE = ("beyond", "costs µs", "launches", "interval")
@@ -34,6 +34,8 @@ class GuidelineReport:
     run_id: str = ""
     seed: int | None = None
     launches: int = 0
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Nodes that stopped answering -> reason: all that counts was measured without them."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -62,15 +64,18 @@ def _sort_key(name: str) -> tuple[int, str]:
 
 
 def exit_code(report: GuidelineReport) -> int:
-    """Choose the exit code: 1 if a guideline is violated or a side left wrong bytes, else 0."""
-    return NEGATIVE if report.counts["VIOLATED"] or report.counts["WRONG"] else OK
+    """Choose the exit code: 1 if a guideline is violated or a side left wrong bytes, 3 if a node was lost, else 0."""
+    if report.counts["VIOLATED"] or report.counts["WRONG"]:
+        return NEGATIVE
+    return ENVIRONMENT if report.lost else OK
 
 
 def headline(report: GuidelineReport) -> str:
     """Count verdicts: ``3 violated, 5 unclear, 112 hold``."""
     counts = report.counts
     parts = [f"{counts['VIOLATED']} violated", f"{counts['UNCLEAR']} unclear", f"{counts['HOLDS']} hold"]
-    return ", ".join(([f"{counts['WRONG']} with wrong bytes"] if counts["WRONG"] else []) + parts)
+    words = ", ".join(([f"{counts['WRONG']} with wrong bytes"] if counts["WRONG"] else []) + parts)
+    return f"{words}{without_text(report.lost)}"
 
 
 def measured_text(report: GuidelineReport) -> str:
@@ -135,7 +140,7 @@ def document_of(report: GuidelineReport) -> Document:
         headline(report),
         exit_code(report),
         partial(_as_dict, report),
-        [fact] if fact else [],
+        [f"{fact}{without_text(report.lost)}"] if fact else [],
         (TextTable(HEADS, _rows(report), ("guideline", "verdict"), spare=_SPARE),),
         notes=_notes(report),
         cases=_cases(report),

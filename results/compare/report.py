@@ -26,7 +26,7 @@ from omb_py.results.statistics.launch_time import OURS, printed_text
 from omb_py.results.statistics.nights import FEWEST_NIGHTS
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.row import Row
-from omb_py.results.units import counted
+from omb_py.results.units import counted, without_text
 
 COMPARE, AA = "compare", "aa"
 _MOST_SAID, _MOST_TOLD, _MOST_LAUNCHES, _MOST_HOSTS = 10.0, 3, 1000, 3
@@ -83,6 +83,8 @@ class CompareReport:
     site: str = ""
     failed: list[str] = field(default_factory=list)
     """Parts of a suite that could not be measured on both sides, with the reasons."""
+    lost: dict[str, str] = field(default_factory=dict)
+    """Nodes that stopped answering -> reason: all launches that are judged were made without them."""
     repeated: list[str] = field(default_factory=list)
     """A sentence for each launch that was made again because it had not begun."""
     machine: dict[str, Any] = field(default_factory=dict)
@@ -134,14 +136,15 @@ def exit_code(report: CompareReport, strict: bool = False) -> int:
 
     Returns:
         1 if anything is SLOWER or did not validate; 5 if programs did not measure all of it; 3 if a part of a suite
-        could not be measured; 4 with `strict` if anything is UNCLEAR, LIKELY or NOT COMPARABLE; else 0.
+        could not be measured, or a node was lost; 4 with `strict` if anything is UNCLEAR, LIKELY or NOT COMPARABLE;
+        else 0.
     """
     counts = report.counts
     if counts["SLOWER"] or (wrong_rows(report) and not report.unmeasured):
         return NEGATIVE
     if report.unmeasured:
         return NO_VERDICT
-    if report.failed:
+    if report.failed or report.lost:
         return ENVIRONMENT
     return INCONCLUSIVE if strict and any(counts[word] for word in OPEN) else OK
 
@@ -150,7 +153,8 @@ def headline(report: CompareReport) -> str:
     """Count verdicts: ``3 slower, 1 faster, 62 same, 6 unclear``. Counts of 0 are left out, except for slower."""
     counts = report.counts
     parts = [f"{counts[word]} {word.lower()}" for word in WORDS if counts[word] or word == "SLOWER"]
-    return ", ".join([*([NO_VERDICT_WORD] if exit_code(report) == NO_VERDICT else []), *parts])
+    words = ", ".join([*([NO_VERDICT_WORD] if exit_code(report) == NO_VERDICT else []), *parts])
+    return f"{words}{without_text(report.lost)}"
 
 
 def by_benchmark(report: CompareReport) -> list[str]:
@@ -265,14 +269,15 @@ def _answer_text(report: CompareReport) -> str:
     cells = counted(total, "cell")
     if report.kind == AA:
         alarms = counts["SLOWER"] + counts["FASTER"]
-        return f"{alarms} false SLOWER or FASTER among {cells} of a library against itself"
+        alone = without_text(report.lost)
+        return f"{alarms} false SLOWER or FASTER among {cells} of a library against itself{alone}"
     told: list[str] = []
     for word, text in _IN_WORDS.items():
         if count := counts[word]:
             of = "" if told else f" of {cells}"
             told.append(f"{text} in {count}{of}{_more(report, word)}")
     measured = f"{NO_VERDICT_WORD}, since not all was measured; " if exit_code(report) == NO_VERDICT else ""
-    return f"{measured}NEW is {', '.join(told) or 'not judged'}"
+    return f"{measured}NEW is {', '.join(told) or 'not judged'}{without_text(report.lost)}"
 
 
 def _more(report: CompareReport, word: str) -> str:
@@ -389,6 +394,7 @@ def _notes(report: CompareReport) -> list[str]:
     if wrong := wrong_rows(report):
         lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
     lines += [f"not measured: {reason}" for reason in (*report.failed, *report.unmeasured)]
+    lines += [f"lost: {node}: {why}; launches made before do not count" for node, why in report.lost.items()]
     lines += report.repeated
     return [*lines, report.site] if report.site else lines
 
@@ -595,6 +601,7 @@ def as_dict(report: CompareReport) -> dict[str, object]:
         "cells": cells,
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
         "failed": report.failed,
+        **({"lost_nodes": report.lost} if report.lost else {}),
         **({"unmeasured": report.unmeasured} if report.unmeasured else {}),
         **({"communication": told} if (told := communication(report.base.rows, report.new.rows)) else {}),
         "repeated": report.repeated,

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
-from omb_py.errors import INCONCLUSIVE, NEGATIVE, OK
+from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.checks.guidelines import JudgedGuideline
 from omb_py.results.compare.judge import Answer
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable, TunePoint
-from omb_py.results.units import counted, share_text, size_text
+from omb_py.results.units import counted, share_text, size_text, without_text
 
 _WORDS = {"HOLDS": "mended", "VIOLATED": "still violated"}
 
@@ -137,6 +137,8 @@ class TuneReport:
     """Guidelines that the library violates as it is, with their verdicts under the files."""
     step: Answer | None = None
     """The verdict on its step, default against files."""
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Nodes that stopped answering -> reason: all that counts was measured without them."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -153,15 +155,17 @@ class TuneReport:
 
 
 def exit_code(report: TuneReport, strict: bool = False) -> int:
-    """1 if the proof says SLOWER; 4 with `strict` if the budget was too small to decide; else 0."""
+    """1 if the proof says SLOWER; 3 if a node was lost; 4 with `strict` if the budget was too small; else 0."""
     if not report.holds_up:
         return NEGATIVE
+    if report.lost:
+        return ENVIRONMENT
     return INCONCLUSIVE if strict and report.marginal else OK
 
 
 def headline(report: TuneReport) -> str:
     """The conclusion in one line."""
-    text = _conclusion(report)
+    text = f"{_conclusion(report)}{without_text(report.lost)}"
     if report.step is None:
         return text
     return f"{text}; the step: {report.step.verdict}, {report.step.ratio:.2f} of its time"
@@ -195,9 +199,12 @@ def document_of(report: TuneReport, strict: bool = False) -> Document:
         headline(report),
         exit_code(report, strict),
         partial(_as_dict, report),
-        [_measured(report), *_step_line(report)],
+        [f"{_measured(report)}{without_text(report.lost)}", *_step_line(report)],
         tuple(table for table in tables if table.rows),
-        problems=[f"{name} is excluded: {why}" for name, why in report.excluded.items()],
+        problems=[
+            *(f"lost: {node}: {why}; launches made before do not count" for node, why in report.lost.items()),
+            *(f"{name} is excluded: {why}" for name, why in report.excluded.items()),
+        ],
         notes=_notes(report),
         cases=_cases(report),
         properties={"run": report.run_id, "margin": str(report.margin)},

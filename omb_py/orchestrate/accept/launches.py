@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from omb_py.backends.registry import in_process
-from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
 from omb_py.options.table import takes
 from omb_py.orchestrate.accept.criterion_cells import key_of
-from omb_py.orchestrate.accept.node_check import answering
 from omb_py.orchestrate.accept.progress_log import BESIDE, CORRECTNESS, PHASE_TAG, ProgressLog, Step
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.lost_nodes import NodesLost
+from omb_py.orchestrate.running.node_check import answering
 from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.resume import key_of as key_of_row
-from omb_py.orchestrate.running.suite_run import make_launches, run_apart, sweep_name
+from omb_py.orchestrate.running.suite_run import make_launches, run_apart, sweep_name, unmeasured
 from omb_py.printing.printers import Kept
 from omb_py.results.accept.report import CorrectnessCheck
 from omb_py.results.compare.tags import ACCEPT_ROUND
@@ -125,15 +124,16 @@ class AcceptLaunches:
         try:
             if numbered:
                 last = make_launches(run, numbered, self.skips, lambda lost: self.log.give_up(step, lost))
+        except NodesLost as error:
+            self._lose(error, run, numbered)
+            last = max(*run.finished, *(plan.index for plan in numbered), last)
         finally:
             self._see(run, kept.rows)
         self.next_index = max(last, self.next_index - 1) + 1
         rows = known + kept.rows
         lost = self._lost(plans, {key_of_row(row) for row in rows}, self.skips[before:], phase != CORRECTNESS)
-        if any(skip.failed for skip in self.skips[before:]):
-            self._look_for_nodes()
         # whether a step beside the background job counts depends on that job: its caller ends it
-        if phase != BESIDE and step not in self.log.ended:
+        if phase != BESIDE and step not in self.log.ended and not self.gone:
             self.log.end(step)
         return rows, lost
 
@@ -178,17 +178,12 @@ class AcceptLaunches:
         self.seen.take(rows)
         return rows, left
 
-    def _look_for_nodes(self) -> None:
-        """After ranks were lost, look for nodes that stopped answering."""
-        request = self.plans[0].requests[0]
-        if len(request.launching.hosts) < 2 or all(in_process([plan.backend]) for plan in self.plans):
-            return
-        try:
-            lost = self.silent_nodes(request)
-        except EnvironmentProblem:
-            return
-        for host, why in lost.items():
+    def _lose(self, error: NodesLost, run: Run, plans: Sequence[LaunchPlan]) -> None:
+        """Note the nodes that were lost, and the sweep in which that was."""
+        for host, why in error.nodes.items():
             self.gone.setdefault(host, f"it does not answer any more: {why}")
+        left = [skip for plan in plans for skip in unmeasured(plan, run, str(error.cause))]
+        self.skips += [replace(skip, failed=True) for skip in left[:1]]
 
     def _give_up_all(self) -> None:
         """Give up all cells once a node is gone: the launches are planned for all nodes."""

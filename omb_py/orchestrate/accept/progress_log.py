@@ -1,7 +1,7 @@
 """Progress log of an acceptance run, with which ``--resume`` continues a run that was cut off.
 
 The rows are in the store; ``STORE/.accept/RUN.jsonl`` holds the rest. Its first line says where the ranks run and what
-they are compared with. Then it has a line for each sweep that was given up and for each step that ended, written at
+they are compared with. Then a line for each sweep that was given up, loss of nodes and step that ended, written at
 once, and a last line when all was judged. A step is a phase (correctness, performance, beside) in one turn.
 """
 
@@ -73,6 +73,16 @@ class ProgressLog:
     spoiled: dict[Step, str] = field(default_factory=dict)
     """Interference steps whose background job did not run all the time -> reason."""
     files: list[Path] = field(default_factory=list)
+    lost: dict[str, str] = field(default_factory=dict)
+    """Nodes that were left out -> reason: a resumed run leaves them out too, also where they answer again."""
+    turn: int = 0
+    """The first turn without them."""
+
+    @property
+    def next_turn(self) -> int:
+        """The first turn of which nothing was measured; one that was cut off is none."""
+        turns = [turn for _, turn in self.ended]
+        return max(turns) + 2 if turns else int(bool(self.rows))
 
     def stored_rows(self, step: Step, key: str) -> list[Row]:
         """Return the stored rows of a cell; none if one of the two sides of a guideline is missing."""
@@ -83,6 +93,12 @@ class ProgressLog:
 
     def begin(self, begun: Begun) -> None:
         self._write({"begun": asdict(begun)})
+
+    def lose(self, nodes: Mapping[str, str], turn: int) -> None:
+        """Write the nodes that are left out from this turn on."""
+        self.lost |= nodes
+        self.turn = turn
+        self._write({"lost": dict(nodes), "turn": turn})
 
     def finish(self, outcome: AcceptOutcome) -> None:
         self._write(asdict(outcome))
@@ -163,6 +179,9 @@ def _take_in(log: ProgressLog, lines: Iterable[str]) -> None:
         if "begun" in entry:
             begun: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry["begun"].items()}
             log.begun = Begun(**begun)
+        elif "lost" in entry:
+            log.lost |= entry["lost"]
+            log.turn = int(entry["turn"])
         elif "done" in entry:
             log.done = entry["done"]
         elif "ended" in entry:

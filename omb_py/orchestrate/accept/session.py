@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.backends.registry import capabilities, in_process
-from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
+from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 from omb_py.launchers.registry import batch_around
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.accept.background_job import other_job
@@ -46,8 +46,10 @@ from omb_py.orchestrate.accept.progress_log import (
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
-from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.planning.skip import Skip, most_reasons
 from omb_py.orchestrate.running.collector import now
+from omb_py.orchestrate.running.interrupts import kept_text, resumable
+from omb_py.orchestrate.running.lost_nodes import all_hosts, ranks_on
 from omb_py.orchestrate.running.resume import cell_key, note_new
 from omb_py.orchestrate.running.resume import key_of as key_of_row
 from omb_py.orchestrate.running.run import new_run
@@ -73,7 +75,7 @@ from omb_py.results.statistics.dependence import UNKNOWN
 from omb_py.results.statistics.order_statistics import fewest_launches, stays_of
 from omb_py.results.store.keys import digest
 from omb_py.results.store.row import Row
-from omb_py.results.units import counted, share_text
+from omb_py.results.units import counted, named_nodes, share_text
 
 Job = Callable[[Sequence[str], float], AbstractContextManager[Callable[[], str]]]
 
@@ -197,11 +199,8 @@ class _Acceptance:
             self.log.begin(begun)
         self.launches = AcceptLaunches(self.run, self.log, self.evidence.missing, self.skips)
         self._plan(requests := self._without_missing_nodes(requests, out))
-        try:
+        with resumable(lambda: kept_text(self.run, resumes=True)):
             out.verdicts = self._measured(requests, out)
-        except (Interrupted, KeyboardInterrupt) as error:  # Ctrl-C may come between two launches
-            kept = f"what was measured is kept in {store}: --resume={self.run.run_id} goes on"
-            raise Interrupted(f"{str(error) or 'interrupted'}: {kept}") from None
         seen = self.launches.seen
         before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
         if before and not self.launches.here <= before:
@@ -228,6 +227,8 @@ class _Acceptance:
 
     def _plan(self, requests: Sequence[CheckedRequest]) -> None:
         """Plan the launches and what they decide. Raises UsageError where no entry measures what a criterion needs."""
+        if requests:
+            self.run.request = self.run.request.changed(hosts=requests[0].request.launching.hosts)
         self.launches.plan(plan_launches(requests), self.skips)
         self.cells = planned(self.launches.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
@@ -241,6 +242,7 @@ class _Acceptance:
     def _measured(self, requests: Sequence[CheckedRequest] | None, out: AcceptReport) -> list[CaseVerdict]:
         """Check and judge; again on the nodes that are left after one was lost, where the suite allows that."""
         verdicts: list[CaseVerdict] = []
+        self._take_earlier_turns()
         while requests:
             if self.asked.correctness:
                 out.checked = self.launches.check_bytes(requests, self.turn)
@@ -248,6 +250,16 @@ class _Acceptance:
             verdicts = self._judge(out)
             requests = self._on_the_rest(out)
         return verdicts
+
+    def _take_earlier_turns(self) -> None:
+        """Where a run is resumed that had lost nodes: cells whose ranks lie where they lay keep what was measured."""
+        for turn in range(self.turn):
+            plans = [replace(plan, turn=turn) for plan in self.launches.plans if plan.hosts]
+            for plan, cell in [(own, cell) for own in plans for cell in own.cells]:
+                for phase in (PERFORMANCE, BESIDE):
+                    if (phase, turn) in self.log.ended and (phase, turn) not in self.log.spoiled:
+                        for row in self.log.stored_rows((phase, turn), cell_key(plan, cell)):
+                            self.evidence.add(key_of(plan, cell), turn, row, phase == BESIDE)
 
     def _on_the_rest(self, out: AcceptReport) -> list[CheckedRequest] | None:
         """Plan again without nodes that were lost; None where none was, all are needed, or nothing is left to do.
@@ -257,12 +269,13 @@ class _Acceptance:
         gone = dict(self.launches.gone)
         if not gone or not self.how.allow_missing_nodes:
             return None
-        hosts = self.launches.plans[0].requests[0].launching.hosts
+        hosts = all_hosts(self.launches.plans[0].requests[0])
         left, failed = tuple(host for host in hosts if host not in gone), [s for s in self.skips if s.failed]
         before, names = {planned_cell.key for planned_cell in self.cells}, ", ".join(gone)
         out.missing_nodes |= gone
         try:
             requests = self._requests(hosts=left, n=self._ranks_on(left)) if left else []
+            self.log.lose(gone, self.turn)
             self._plan(requests)
         except OmbError as error:
             self.skips += failed
@@ -280,8 +293,7 @@ class _Acceptance:
 
     def _ranks_on(self, left: Sequence[str]) -> int | None:
         """As many ranks a node as were asked for; None where no number was."""
-        asked, hosts = self.asked.ranks, self.all_hosts
-        return None if asked is None else max(1, asked * len(left) // len(hosts))
+        return None if self.asked.ranks is None else ranks_on(self.asked.ranks, len(self.all_hosts), len(left))
 
     # -- before anything is measured -----------------------------------------------------------------------------
 
@@ -332,8 +344,7 @@ class _Acceptance:
             c for c in self.criteria if c.id in promised or c.where.get("entry") not in expanded.without_device
         ]
         if not expanded.checked:
-            reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in self.skips)
-            raise EnvironmentProblem(f"nothing of this suite can be measured here: {reasons}")
+            raise EnvironmentProblem(f"nothing of this suite can be measured here: {most_reasons(self.skips)}")
         requests, skips = with_mock_ups(expanded.checked, self.criteria)
         self.skips += skips
         return [r.changed(format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for r in requests]
@@ -351,13 +362,18 @@ class _Acceptance:
 
     def _without_missing_nodes(self, requests: list[CheckedRequest], out: AcceptReport) -> list[CheckedRequest]:
         """Return the requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
-        hosts = self.all_hosts = requests[0].request.launching.hosts
-        if len(hosts) < 2 or all(in_process(r.request.backends) for r in requests):
+        if all(in_process(r.request.backends) for r in requests):
             return requests
-        lost = self.launches.silent_nodes(requests[0].request)
+        hosts = self.all_hosts = all_hosts(requests[0].request)
+        before, self.turn = dict(self.log.lost), self.log.turn
+        if before:
+            left = tuple(host for host in hosts if host not in before)
+            requests = self._requests(hosts=left, n=self._ranks_on(left))
+            self.run.note(f"{named_nodes(before)} stays left out, as before: launches that are judged are on one set")
+        now = self.launches.silent_nodes(requests[0].request) if len(requests[0].request.launching.hosts) > 1 else {}
+        lost = out.missing_nodes = before | now
         if not lost:
             return requests
-        out.missing_nodes = lost
         named = "; ".join(f"{host}: {why}" for host, why in lost.items())
         left = tuple(host for host in hosts if host not in lost)
         if not left or not self.how.allow_missing_nodes:
@@ -366,6 +382,9 @@ class _Acceptance:
                 + ("" if not left else ": leave them out of --hosts, or let the suite allow-missing-nodes")
             )
         out.deviations.append(f"{len(left)} of {len(hosts)} nodes take part")
+        if now:
+            self.turn = self.log.next_turn
+            self.log.lose(now, self.turn)
         return self._requests(hosts=left, n=self._ranks_on(left))
 
     def _check_nodes(self) -> None:

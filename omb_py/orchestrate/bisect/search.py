@@ -19,6 +19,7 @@ from omb_py.orchestrate.bisect.commits import Commit, CommitRange, find_commit
 from omb_py.orchestrate.compare.side_environments import parse_sides
 from omb_py.orchestrate.programs.request import ProgramTexts
 from omb_py.orchestrate.programs.session import DEFAULT_TIMEOUT_S, ProgramsDesign, compare_programs
+from omb_py.orchestrate.running.interrupts import resumable
 from omb_py.results.compare.judge import SAME_LEVEL, Answer, CompareRules, Question
 from omb_py.results.compare.match import Side
 from omb_py.results.compare.report import CompareReport
@@ -134,8 +135,14 @@ def bisect(design: BisectDesign) -> Bisection:
         EnvironmentProblem: git fails, or a folder cannot be written.
         Interrupted: the user pressed Ctrl-C.
     """
-    commits, note = design.commits, design.builds.note
     design.compared("", Path("good"), Path("bad"))  # reads all texts
+    kept = f"builds are kept in {design.builds.folder} and launches in {design.store}, and a bisection begins anew"
+    with resumable(lambda: kept):
+        return _searched(design)
+
+
+def _searched(design: BisectDesign) -> Bisection:
+    commits, note = design.commits, design.builds.note
     good, bad = design.builds.of(commits.good), design.builds.of(commits.bad)
     note(f"comparing --good {commits.good} with --bad {commits.bad}")
     found = _clearest(design, compare_programs(design.compared(commits.bad.name, good, bad)))

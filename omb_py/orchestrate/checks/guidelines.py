@@ -19,7 +19,9 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
 from omb_py.orchestrate.planning.rules import check_ranks
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.run import new_run, start
+from omb_py.orchestrate.running.interrupts import kept_text, resumable
+from omb_py.orchestrate.running.lost_nodes import NodesLeft, NodesLost, all_hosts, go_on, start_on_nodes
+from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.printing.printers import Kept
 from omb_py.results.checks.guideline_report import GuidelineReport, report_of
@@ -121,17 +123,48 @@ def check_guidelines(
         raise UsageError(f"guidelines are checked on one backend at a time, not {', '.join(request.backends)}")
     check_no_launcher(request.backends, "omb-py guidelines starts ranks itself: leave it out")
     shared = request.changed(format=SILENT, ranks=request.ranks or DEFAULT_RANKS, launches=launches or DEFAULT_LAUNCHES)
-    fit, skipped = able(chosen(words), shared)
+    chosen_ones, began = chosen(words), time.monotonic()
+    nodes = NodesLeft(all_hosts(shared))
+
+    def measure() -> GuidelineReport:
+        left_s = None if within_s is None else max(1e-9, within_s - (time.monotonic() - began))
+        return _check(able(chosen_ones, nodes.request(shared)), rules, launches, left_s, where)
+
+    return replace(go_on(nodes, measure), lost=dict(nodes.lost))
+
+
+def _check(
+    able_ones: tuple[list[CheckedRequest], list[tuple[str, str]]],
+    rules: GuidelineRules,
+    launches: int | None,
+    within_s: float | None,
+    where: RankEnvironment,
+) -> GuidelineReport:
+    """Check the guidelines that can be measured; the others are left out. Raises NodesLost."""
+    fit, skipped = able_ones
     if launches is None:
         launches = launches_for(sum(len(of_side) for each in fit for of_side in each.cells.values()), rules)
         fit = [each.changed(launches=launches) for each in fit]
-    plans = plan_launches(fit)
+    plans, shared = plan_launches(fit), fit[0].request
     kept = Kept()
     run = replace(new_run(shared, plans), printer=kept, where=where)
     run.note(
         f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {fit[0].request.repetition.launches} launches"
     )
-    began = time.monotonic()
+    with resumable(lambda: kept_text(run) if run.cells else ""):
+        report = _rounds(run, kept, plans, rules, launches, within_s)
+    return replace(report, skipped=skipped, run_id=run.run_id, seed=run.seed)
+
+
+def _rounds(
+    run: Run,
+    kept: Kept,
+    plans: Sequence[LaunchPlan],
+    rules: GuidelineRules,
+    launches: int,
+    within_s: float | None,
+) -> GuidelineReport:
+    shared, began = run.request, time.monotonic()
     until = began + within_s if within_s else None
     report = GuidelineReport([], rules)
     wanted: set[tuple[str, int]] | None = None
@@ -151,7 +184,7 @@ def check_guidelines(
             break
         if not can_decide(round_number + 1, launches, len(wanted), rules):
             break
-    return replace(report, skipped=skipped, run_id=run.run_id, seed=run.seed)
+    return report
 
 
 def _of(plans: Sequence[LaunchPlan], wanted: set[tuple[str, int]] | None) -> list[LaunchPlan]:
@@ -175,19 +208,12 @@ def _make(run: Run, plans: Sequence[LaunchPlan], number: int, until: float | Non
         random.Random(f"{run.seed} {number}").shuffle(cells)  # a cell may inherit caches from the one before
         try:
             with simulated_in(run.where, plan.backend):
-                start(run, replace(plan, cells=tuple(cells), index=number))
-        except Interrupted as error:
-            raise Interrupted(f"{error}: {_kept_text(run)}") from None
+                start_on_nodes(run, replace(plan, cells=tuple(cells), index=number))
+        except (Interrupted, NodesLost):
+            raise
         except OmbError as error:  # bad input stays bad input, also if only the ranks can see it
             kind = UsageError if isinstance(error, UsageError) else EnvironmentProblem
-            raise kind(f"{error}. {_kept_text(run)}") from None
+            kept = kept_text(run) if run.cells else "nothing was measured"
+            raise kind(f"{error}. {kept[:1].upper()}{kept[1:]}") from None
         number += 1
     return number
-
-
-def _kept_text(run: Run) -> str:
-    if not run.cells:
-        return "Nothing was measured"
-    if run.request.store is None:
-        return "Nothing is stored, because of --no-store"
-    return f"What was measured is kept in {run.request.store}, run {run.run_id}"

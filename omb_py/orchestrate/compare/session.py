@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from omb_py.backends.registry import in_process
@@ -28,8 +30,17 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.resume import declare_design, find_unfinished, forget_design, note_new
-from omb_py.orchestrate.running.run import new_run, start
+from omb_py.orchestrate.running.interrupts import resumable
+from omb_py.orchestrate.running.lost_nodes import NodesLeft, NodesLost, all_hosts, go_on, start_on_nodes
+from omb_py.orchestrate.running.resume import (
+    LOST,
+    declare_design,
+    find_unfinished,
+    forget_design,
+    lost_before,
+    note_new,
+)
+from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import check_no_launcher, run_apart
 from omb_py.printing.printers import Kept
 from omb_py.results.compare.interleaved import can_show
@@ -42,15 +53,6 @@ from omb_py.results.store.keys import digest
 DEFAULT_LAUNCHES = USUAL
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
 FEWEST = 2
-
-
-class ComparisonInterrupted(Interrupted):
-    """The user pressed Ctrl-C while a comparison measured."""
-
-    def __init__(self, cause: str, kept: str) -> None:
-        super().__init__(f"{cause}: {kept}")
-        self.cause = cause
-        """The message without what is kept of the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,8 @@ class Measurer(ResumableMeasurer):
             run, kept = self._run(side, number, pair)
             try:
                 with simulated_in(self.sides[side].where, plan.backend):
-                    start(run, plan)
-            except Interrupted:
+                    start_on_nodes(run, plan)
+            except (Interrupted, NodesLost):
                 raise
             except OmbError as error:
                 if run.broken:
@@ -215,8 +217,36 @@ def compare(
     launches: int,
     kind: str = COMPARE,
     resume: str | None = None,
+    budget_s: float | None = None,
+) -> CompareReport:
+    """Compare as :func:`compare_once`; where a node is lost, again as a new run on those that are left.
+
+    Pairs on fewer nodes are not those of before, so none of the earlier launches counts; they stay in the store.
+
+    Raises:
+        OmbError: as :func:`compare_once`; LaunchFailed also where nodes are lost and the others cannot be compared.
+    """
+    request = sides["BASE"].requests[0]
+    lost = lost_before(request.store, resume) if request.store else {}
+    nodes, began, tries = NodesLeft(all_hosts(request), lost), time.monotonic(), count()
+
+    def measure() -> CompareReport:
+        first = next(tries) == 0
+        left_s = budget_s if budget_s is None or first else max(0.0, budget_s - (time.monotonic() - began))
+        return compare_once(sides, rules, launches, kind, resume if first else None, budget_s=left_s, nodes=nodes)
+
+    return go_on(nodes, measure)
+
+
+def compare_once(
+    sides: Mapping[Side, SideRun],
+    rules: CompareRules,
+    launches: int,
+    kind: str = COMPARE,
+    resume: str | None = None,
     run_id: str | None = None,
     budget_s: float | None = None,
+    nodes: NodesLeft | None = None,
 ) -> CompareReport:
     """Measure both sides in turn and judge them; every launch is stored, under one run.
 
@@ -226,8 +256,10 @@ def compare(
             there is one; None: a new comparison.
         run_id: id of a new comparison that is part of something larger; None: one is made.
         budget_s: time for all launches, which then chooses them; None: `launches` of each side in each round.
+        nodes: those that are left; None: all.
 
     Raises:
+        NodesLost: a node does not answer any more.
         UsageError: the two sides do not measure the same list of cells or can never be compared, there are too few
             launches, the time is too short for a change to be shown, or the comparison to resume had another design.
         EnvironmentProblem: a side is broken. What was measured is kept; the message names the side and the run.
@@ -238,7 +270,8 @@ def compare(
             f"--launches {launches}: compare needs {FEWEST} or more launches of "
             f"each side: --launches {DEFAULT_LAUNCHES}"
         )
-    measurer, design, store = _begin(sides, CompareDesign(rules, launches, 0, budget_s), kind, resume, run_id)
+    nodes = nodes or NodesLeft(all_hosts(sides["BASE"].requests[0]))
+    measurer, design, store = _begin(sides, CompareDesign(rules, launches, 0, budget_s), kind, resume, run_id, nodes)
     run = measurer.main
     simulated = all(in_process([plan.backend]) for plan in measurer.base_plans)
     machine = None if simulated else observe()
@@ -252,10 +285,11 @@ def compare(
             f"changed: --launches {fewest} can"
         )
     try:
-        conduct(measurer.groups, design, measurer, measurer)
-    except (Interrupted, KeyboardInterrupt) as error:  # Ctrl-C may come between two launches
-        raise ComparisonInterrupted(str(error) or "interrupted", _kept_text(measurer)) from None
-    except BudgetTooShort:
+        with resumable(lambda: _kept_text(measurer)):
+            conduct(measurer.groups, design, measurer, measurer)
+    except Interrupted:
+        raise
+    except (BudgetTooShort, NodesLost):
         forget_design(store, run.run_id)
         raise
     except OmbError as error:
@@ -263,7 +297,7 @@ def compare(
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), measurer.rules, kind)
     report.run_id, report.seed = run.run_id, run.seed
     report.failed = [f"{skip.what}: {skip.reason}" for skip in measurer.lost.values()]
-    report.repeated = list(run.command.repeated)
+    report.repeated, report.lost = list(run.command.repeated), dict(nodes.lost)
     if machine is not None:
         ranks = max(plan.ranks for plan in measurer.base_plans)
         report.machine = machine_facts(machine, run.command.other_cores, ranks)
@@ -273,10 +307,15 @@ def compare(
 
 
 def _begin(
-    sides: Mapping[Side, SideRun], design: CompareDesign, kind: str, resume: str | None, run_id: str | None
+    sides: Mapping[Side, SideRun],
+    design: CompareDesign,
+    kind: str,
+    resume: str | None,
+    run_id: str | None,
+    nodes: NodesLeft,
 ) -> tuple[Measurer, CompareDesign, Path]:
     """Declare a new comparison, or find the one to resume; what makes its launches, its design and its store."""
-    ready = {side: _checked(spec) for side, spec in sides.items()}
+    ready = {side: _on(nodes, _checked(spec)) for side, spec in sides.items()}
     plans = {side: plan_launches(spec.checked) for side, spec in ready.items()}
     _same_cells(plans)
     work = shared_work(plans)
@@ -291,6 +330,7 @@ def _begin(
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
     note_new(run.note, resume, earlier, "interrupted comparison", store)
     design = replace(design, seed=run.seed)
+    declared |= {LOST: dict(nodes.lost)} if nodes.lost else {}
     keep = partial(keep_plan, store, run.run_id, declared)
     measurer = Measurer(ready, plans, run, design.rules, work, keep)
     if earlier is None:
@@ -306,8 +346,10 @@ def _declared(
     """Return what a resumed comparison must share with its beginning, as plain data."""
     cells = {side: [[asdict(cell) for cell in plan.cells] for plan in plans[side]] for side in SIDES}
     ranks = {side: [plan.ranks for plan in plans[side]] for side in SIDES}
+    hosts = sides["BASE"].requests[0].launching.hosts
     return {
         "kind": kind,
+        **({"hosts": list(hosts)} if hosts else {}),
         **declared_design(design),
         "sides": {side: spec.words for side, spec in sides.items()},
         "cells": digest([cells, ranks]),
@@ -322,6 +364,10 @@ def against_itself(
     return compare(
         {side: SideRun(side, tuple(checked), where, "") for side in SIDES}, rules, launches, AA, budget_s=budget_s
     )
+
+
+def _on(nodes: NodesLeft, spec: SideRun) -> SideRun:
+    return replace(spec, checked=tuple(nodes.without(each) for each in spec.checked))
 
 
 def _checked(spec: SideRun) -> SideRun:

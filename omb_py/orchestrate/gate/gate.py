@@ -10,10 +10,12 @@ from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK, Interrupted, O
 from omb_py.orchestrate.compare.pip_environments import Note
 from omb_py.orchestrate.gate.gate_file import Gate, GateCommand
 from omb_py.orchestrate.programs.session import ProgramsDesign, compare_programs
+from omb_py.orchestrate.running.interrupts import resumable
 from omb_py.results.compare.false_alarm_rate import keep
 from omb_py.results.compare.no_verdict import NO_VERDICT_WORD
 from omb_py.results.compare.report import CompareReport, as_dict, document_of, exit_code, headline
 from omb_py.results.document import CaseResult, Document, TextTable
+from omb_py.results.units import counted
 
 _TAG = "gate"
 """Tag of every row of a gate: its name."""
@@ -67,21 +69,27 @@ def run_gate(gate: Gate, store: Path, seed: int | None, quiet: bool, note: Note)
     designs = [_design(command, gate, store, note) for command in gate.commands]
     report = GateReport(gate, store)
     began = time.monotonic()
-    for number, (command, design) in enumerate(zip(gate.commands, designs, strict=True)):
-        note(f"command {number + 1} of {len(designs)}: {command.name}")
-        budget_s = None
-        if gate.budget_s is not None:
-            budget_s = max(0.0, gate.budget_s - (time.monotonic() - began)) / (len(designs) - number)
-        try:
-            compared = compare_programs(replace(design, seed=seed, quiet=quiet, budget_s=budget_s, tags=tags))
-            keep(compared, store)
-            report.outcomes.append(CommandOutcome(command, compared))
-        except Interrupted:
-            raise
-        except OmbError as error:
-            note(f"{command.name}: {error}")
-            report.outcomes.append(CommandOutcome(command, problem=str(error)))
+    with resumable(lambda: _kept(report)):
+        for number, (command, design) in enumerate(zip(gate.commands, designs, strict=True)):
+            note(f"command {number + 1} of {len(designs)}: {command.name}")
+            budget_s = None
+            if gate.budget_s is not None:
+                budget_s = max(0.0, gate.budget_s - (time.monotonic() - began)) / (len(designs) - number)
+            try:
+                compared = compare_programs(replace(design, seed=seed, quiet=quiet, budget_s=budget_s, tags=tags))
+                keep(compared, store)
+                report.outcomes.append(CommandOutcome(command, compared))
+            except Interrupted:
+                raise
+            except OmbError as error:
+                note(f"{command.name}: {error}")
+                report.outcomes.append(CommandOutcome(command, problem=str(error)))
     return report
+
+
+def _kept(report: GateReport) -> str:
+    done = counted(len(report.outcomes), "command")
+    return f"{done} of {len(report.gate.commands)} judged; launches are kept in {report.store}, and a gate begins anew"
 
 
 def gate_document(report: GateReport, advisory: bool = False) -> Document:

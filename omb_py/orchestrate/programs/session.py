@@ -33,6 +33,7 @@ from omb_py.orchestrate.programs.execution import Execution, run_program
 from omb_py.orchestrate.programs.mapped_files import MappedFile
 from omb_py.orchestrate.programs.measured import Repetitions, check_rows, why_elsewhere
 from omb_py.orchestrate.programs.reading import OutputReading, rows_of
+from omb_py.orchestrate.running.interrupts import resumable
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.resume import declare_design, find_unfinished, forget_design, note_new
 from omb_py.orchestrate.running.run import drawn_seed
@@ -134,12 +135,16 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
     else:
         measurer.resume(stored_pairs(design.store, run_id))
     try:
-        report = _measured(measurer, plan)
+        with resumable(lambda: _kept(measurer)):
+            report = _measured(measurer, plan)
     except BudgetTooShort:
         forget_design(design.store, run_id)
         raise
-    except (OmbError, KeyboardInterrupt) as error:
-        raise _with_kept(error, measurer) from None
+    except Interrupted:
+        raise
+    except OmbError as error:
+        kept = _kept(measurer)
+        raise type(error)(f"{error}. {kept[:1].upper()}{kept[1:]}" if kept else str(error)) from None
     finally:
         del held
     forget_design(design.store, run_id)
@@ -163,18 +168,16 @@ def _measured(measurer: ProgramMeasurer, plan: CompareDesign) -> CompareReport:
     return report
 
 
-def _with_kept(error: OmbError | KeyboardInterrupt, measurer: ProgramMeasurer) -> OmbError:
-    """The error with what is kept of the comparison; nothing is said of a comparison that has not begun."""
-    text = str(error) or "interrupted"
-    kind = Interrupted if isinstance(error, KeyboardInterrupt) else type(error)
+def _kept(measurer: ProgramMeasurer) -> str:
+    """What is kept of the comparison, and how it goes on; empty for one that has not begun, which is forgotten."""
     counts = [len({row["launch_id"] for row in measurer.rows[side]}) for side in SIDES]
     if not any(counts):
         forget_design(measurer.design.store, measurer.run_id)
-        return kind(text)
+        return ""
     done = " and ".join(f"{count} launches of {side}" for side, count in zip(SIDES, counts, strict=True))
     run_id = measurer.run_id
-    return kind(
-        f"{text}. What was measured is kept in {measurer.design.store}, run {run_id}: {done}; --resume={run_id} "
+    return (
+        f"what was measured is kept in {measurer.design.store}, run {run_id}: {done}; --resume={run_id} "
         "measures the rest"
     )
 

@@ -27,6 +27,8 @@ SUITE_TAG, HASH_TAG, CELL_TAG = tag_names.SUITE, tag_names.SUITE_HASH, tag_names
 ACCEPTED = tag_names.ACCEPT_PHASE
 """Tag of the rows of ``omb-py accept``, which resumes in its own way."""
 _COLUMNS = ("run_id", "started_at", "tags")
+LOST = "lost"
+"""What a design says of nodes that stopped answering."""
 COMPARISON, TUNING = ".begun", ".tuning"
 """Endings of the files that hold the designs of commands."""
 
@@ -245,6 +247,20 @@ def find_unfinished(
     run_id = next(iter(same or designs))
     check_same_design(run_id, designs[run_id], declared)
     return run_id, designs[run_id]
+
+
+def lost_before(store: Path, which: str | None, ending: str = COMPARISON) -> dict[str, str]:
+    """The nodes that were lost before the interruption -> reason: a resumed command leaves them out too.
+
+    Args:
+        which: as of :func:`find_unfinished`; None: nothing is resumed.
+    """
+    known = [] if which is None else sorted((store / REPORTS).glob(f"*{ending}"), reverse=True)
+    fits = [path for path in known if which == NEWEST or path.name.startswith(which or "")]
+    if not fits:
+        return {}
+    design = _read_design(fits[0], fits[0].name.removesuffix(ending), "run")
+    return {str(node): str(why) for node, why in design.get(LOST, {}).items()}
 
 
 def _read_design(path: Path, run_id: str, what: str) -> dict[str, Any]:

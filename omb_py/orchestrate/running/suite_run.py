@@ -6,7 +6,9 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 from omb_py.backends.registry import in_process
 from omb_py.engine.program.benchmark import Cell
@@ -17,13 +19,19 @@ from omb_py.launchers.registry import TASKS, job_around
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
+from omb_py.orchestrate.running.lost_nodes import FEWEST_NODES, NodesLeft, NodesLost, all_hosts, start_on_nodes
 from omb_py.orchestrate.running.resume import SuiteProgress, note_new, progress, remaining
-from omb_py.orchestrate.running.run import describe_launch, finish, new_run, start
+from omb_py.orchestrate.running.run import describe_launch, finish, new_run
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
+from omb_py.results.units import named_nodes
+
+NO_NODES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
@@ -68,13 +76,58 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
         print_skipped(skips)
         raise EnvironmentProblem("nothing of this suite can be measured here")
     run = begin_run(requests, launches, left, stored, resume)
+    rest = Rest(run, expanded.checked, NodesLeft(all_hosts(requests[0])), stored, skips)
     try:
-        make_launches(run, left, skips)
+        with resumable(lambda: kept_text(run, resumes=True)):
+            make_launches(run, left, skips, rest=rest)
     finally:
         if left or requests[0].printing.format in ("csv", "json"):
             finish(run)
+        if rest.nodes.lost:
+            print_lost(rest.nodes)
         print_skipped(skips)
-    return exit_code_of(run, skips, stored)
+    return exit_code_of(run, skips, stored, rest.nodes.lost)
+
+
+@dataclass(slots=True)
+class Rest:
+    """Plans the launches that are left of a suite again, on the nodes that are left."""
+
+    run: Run
+    checked: Sequence[CheckedRequest]
+    """The requests as they were asked for."""
+    nodes: NodesLeft
+    stored: SuiteProgress | None
+    """What the run that is resumed has."""
+    skips: list[Skip]
+
+    def __call__(self, error: NodesLost, left: Sequence[LaunchPlan]) -> list[LaunchPlan]:
+        """The launches on the nodes that are left; what these cannot measure is given up.
+
+        Cells that were measured before count: each row of a suite stands for itself.
+
+        Raises:
+            NodesLost: fewer than two nodes are left.
+        """
+        self.nodes.lose(error)
+        self.run.request = self.run.request.changed(hosts=self.nodes.left)
+        moved = list(self.checked)
+        given_up: set[int] = set()
+        for sweep in sorted({cell.sweep for launch in left for cell in launch.cells}):
+            try:
+                moved[sweep] = self.nodes.without(self.checked[sweep])
+            except (UsageError, EnvironmentProblem) as problem:
+                given_up.add(sweep)
+                name = next(sweep_name(launch, sweep) for launch in left)
+                self.skips.append(Skip(name, f"{error}; the other nodes cannot do it: {problem}", failed=True))
+        requests, launches = tuple(each.request for each in moved), []
+        for launch in left:
+            if cells := tuple(cell for cell in launch.cells if cell.sweep not in given_up):
+                first = requests[cells[0].sweep]
+                hosts = first.part.hosts if first.part else ()
+                ranks = first.ranks or launch.ranks
+                launches.append(replace(launch, cells=cells, requests=requests, ranks=ranks, hosts=hosts))
+        return launches if self.stored is None else remaining(launches, self.stored)
 
 
 def _joins(requests: Sequence[Request]) -> bool:
@@ -115,13 +168,23 @@ def begin_run(
     return run
 
 
-def exit_code_of(run: Run, skips: Sequence[Skip], stored: SuiteProgress | None) -> int:
-    """Exit code of a suite that has ended. Raises EnvironmentProblem when nothing could be measured."""
+def exit_code_of(
+    run: Run, skips: Sequence[Skip], stored: SuiteProgress | None, lost: Mapping[str, str] = NO_NODES
+) -> int:
+    """Exit code of a suite that has ended, with `lost` nodes. Raises EnvironmentProblem: nothing could be measured."""
     if run.failed:
         return NEGATIVE
     if skips and not run.cells and not (stored and stored.done):
         raise EnvironmentProblem("nothing of this suite can be measured here")
-    return ENVIRONMENT if any(skip.failed for skip in skips) else OK
+    return ENVIRONMENT if lost or any(skip.failed for skip in skips) else OK
+
+
+def print_lost(nodes: NodesLeft) -> None:
+    """Print which nodes stopped answering and why; on stderr, before what was skipped, also with --quiet."""
+    reasons = "; ".join(f"{node}: {why}" for node, why in nodes.lost.items())
+    few = len(nodes.left) < FEWEST_NODES
+    rest = "the rest was not measured" if few else f"the rest was measured on {', '.join(nodes.left)}"
+    print(f"omb-py: lost {named_nodes(nodes.lost)}: {rest}: {reasons}", file=sys.stderr, flush=True)
 
 
 def print_skipped(skips: Sequence[Skip]) -> None:
@@ -135,7 +198,11 @@ def print_skipped(skips: Sequence[Skip]) -> None:
 
 
 def make_launches(
-    run: Run, launches: Sequence[LaunchPlan], skips: list[Skip], tell: Callable[[list[Skip]], None] | None = None
+    run: Run,
+    launches: Sequence[LaunchPlan],
+    skips: list[Skip],
+    tell: Callable[[list[Skip]], None] | None = None,
+    rest: Callable[[NodesLost, Sequence[LaunchPlan]], list[LaunchPlan]] | None = None,
 ) -> int:
     """Run the launches. One that fails is run again without the sweep in which it failed.
 
@@ -144,12 +211,14 @@ def make_launches(
         launches: its launches.
         skips: sweeps that are given up are added here.
         tell: called at once with the sweeps that are given up.
+        rest: called with the launches that are left when nodes are lost; returns those on the nodes that are left.
 
     Returns:
         The largest index of a launch that was run or tried.
 
     Raises:
         Interrupted: SIGINT, SIGTERM or SIGHUP.
+        NodesLost: nodes do not answer any more, and there is no `rest`.
         OmbError: results cannot be stored.
     """
     queue = deque(launches)
@@ -162,17 +231,24 @@ def make_launches(
         cells = "1 cell" if len(launch.cells) == 1 else f"{len(launch.cells)} cells"
         run.note(f"launch {launch.index + 1}: {describe_launch(launch)}, {cells}")
         try:
-            start(run, launch)
+            start_on_nodes(run, launch)
         except Interrupted:
             raise
+        except NodesLost as error:
+            if rest is None:
+                raise
+            of_launch = _left(launch, run)
+            unmade = [replace(launch, cells=tuple(of_launch))] if of_launch else []
+            queue = deque(replace(plan, index=number + k) for k, plan in enumerate(rest(error, [*unmade, *queue]), 1))
+            number += len(queue)
         except OmbError as error:
             if run.broken:
                 raise
-            rest, lost = remaining_launches(error, launch, run)
+            parts, lost = remaining_launches(error, launch, run)
             skips += lost
             if tell is not None:
                 tell(lost)
-            for part in rest:
+            for part in parts:
                 number += 1
                 queue.append(replace(part, index=number))
         finally:

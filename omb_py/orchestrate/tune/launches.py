@@ -16,8 +16,8 @@ from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.lost_nodes import NodesLost, start_on_nodes
 from omb_py.orchestrate.running.resume import TUNING, declare_design, read_run
-from omb_py.orchestrate.running.run import start
 from omb_py.orchestrate.running.suite_run import run_apart
 from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
 from omb_py.results.statistics.launch_time import time_of
@@ -146,6 +146,7 @@ class TuneLauncher:
         Raises:
             CandidateFailed: ranks died or hung, the library refused the setting, or a byte was wrong.
             Interrupted, EnvironmentProblem: the user pressed Ctrl-C, or results cannot be stored.
+            NodesLost: a node does not answer any more.
         """
         rows = self.rows_of(checked, plan, setting, block, sizes)
         times = {int(row["size_bytes"] or 0): time_of(row) for row in rows}
@@ -188,8 +189,8 @@ class TuneLauncher:
         self.began = began if self.began is None else self.began
         try:
             with simulated_in(where, launch.backend):
-                start(run, launch)
-        except Interrupted:
+                start_on_nodes(run, launch)
+        except (Interrupted, NodesLost):
             raise
         except OmbError as error:
             if run.broken:

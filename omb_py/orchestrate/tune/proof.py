@@ -10,7 +10,7 @@ from pathlib import Path
 from omb_py.errors import Interrupted, OmbError, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.guidelines import check_guidelines
-from omb_py.orchestrate.compare.session import SideRun, compare
+from omb_py.orchestrate.compare.session import SideRun, compare_once
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.planning.resolution import CheckedRequest
@@ -81,7 +81,7 @@ def prove_files(
         files: the files as they were written, with the variables that make the library read them.
 
     Raises:
-        OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
+        OmbError: as :func:`omb_py.orchestrate.compare.session.compare_once`.
     """
     searching = [searcher for group in groups for searcher in group.searches]
     checked = [
@@ -104,7 +104,7 @@ def prove_settings(groups: Sequence[Group], step: CheckedRequest | None, run: Ru
         step: the step of a workload, which is compared too where there is one setting for all; None: there is none.
 
     Raises:
-        OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
+        OmbError: as :func:`omb_py.orchestrate.compare.session.compare_once`.
     """
     parts: dict[LibrarySetting, list[CheckedRequest]] = {}
     for group in groups:
@@ -163,11 +163,11 @@ def compared(
         "NEW": SideRun("NEW", _tagged(checked, run.seed, name), where, name),
     }
     if _begun(store, run_id):
-        return compare(sides, rules, pairs, resume=run_id)
+        return compare_once(sides, rules, pairs, resume=run_id)
     try:
         return compare_stored([run_id], store, rules)
     except UsageError:  # no such run
-        return compare(sides, rules, pairs, run_id=run_id)
+        return compare_once(sides, rules, pairs, run_id=run_id)
 
 
 def _tagged(checked: Sequence[CheckedRequest], seed: int | None, setting: str) -> tuple[CheckedRequest, ...]:

@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.backends.capabilities import LibraryKnobs
-from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import SILENT
-from omb_py.orchestrate.compare.session import ComparisonInterrupted
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.resume import TUNING, declare_design, find_unfinished, forget_design, note_new
+from omb_py.orchestrate.running.interrupts import kept_text, resumable
+from omb_py.orchestrate.running.lost_nodes import NodesLeft, NodesLost, all_hosts, go_on
+from omb_py.orchestrate.running.resume import (
+    LOST,
+    TUNING,
+    declare_design,
+    find_unfinished,
+    forget_design,
+    lost_before,
+    note_new,
+)
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.orchestrate.tune.conclusion import files_of, proposal, report_of, unproven_files, write_files
@@ -66,48 +75,75 @@ class TuneRequest:
 def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> TuneReport:
     """Find the fastest setting of each size, prove it, and write the files that the library reads.
 
+    Where a node is lost, all begins again as a new run on those that are left, within what is left of the budget.
+
     Args:
         clock: gives seconds, for the budget.
 
     Raises:
         UsageError: the request cannot be tuned, or is not the one that is resumed.
         EnvironmentProblem: the library as it is cannot be measured. What was measured is kept.
+        LaunchFailed: nodes are lost, and the others cannot be tuned.
         Interrupted: the same; the message says how to resume.
     """
+    first = request.parts[0].checked.request
+    lost = lost_before(first.store, request.resume, TUNING) if first.store else {}
+    nodes, began, asked = NodesLeft(all_hosts(first), lost), clock(), [request]
+
+    def measure() -> TuneReport:
+        this = asked[-1]
+        left_s = None if request.budget_s is None else max(0.0, request.budget_s - (clock() - began))
+        asked.append(replace(request, resume=None))
+        return _tuned(_on(nodes, replace(this, budget_s=left_s)), clock, nodes)
+
+    return go_on(nodes, measure)
+
+
+def _on(nodes: NodesLeft, request: TuneRequest) -> TuneRequest:
+    """The request on the nodes that are left. Points whose ranks are as many there are one."""
+    parts: dict[str, PointCandidates] = {}
+    for part in request.parts:
+        moved = nodes.without(part.checked)
+        parts.setdefault(repr(moved.request), replace(part, checked=moved))
+    step = nodes.without(request.step) if request.step else None
+    return replace(request, parts=tuple(parts.values()), step=step)
+
+
+def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -> TuneReport:
+    """Tune on these nodes. Raises as :func:`tune`, and NodesLost where a node does not answer any more."""
     checked = tuple(_tunable(part.checked) for part in request.parts)
     plans = [_one_launch(each) for each in checked]
     store = checked[0].request.store
     assert store is not None  # _tunable has refused others
-    stored, run = _begin(request, checked, plans, store)
+    stored, run = _begin(request, checked, plans, store, nodes)
     launcher = TuneLauncher(run, stored, clock, stored.next_index, budget_s=request.budget_s)
     searching = [
         Searching.of(each, plan, (DEFAULT, *part.settings), _design(request, run.seed, plan))
         for each, plan, part in zip(checked, plans, request.parts, strict=True)
     ]
     groups = groups_of(searching, called=request.step is not None)
-    try:
-        _trial(launcher, searching[0])
-        step = _step(request.step, launcher)
-        search_all(searching, launcher, store)
-        groups = _sayable(groups, request, launcher)
-        proof = _proved(request, groups, step, launcher, store)
-    except ComparisonInterrupted as error:  # the tuning resumes its proof
-        raise Interrupted(f"{error.cause}: {_kept(store, run)}") from None
-    except (Interrupted, KeyboardInterrupt) as error:  # Ctrl-C may come between two launches
-        raise Interrupted(f"{str(error) or 'interrupted'}: {_kept(store, run)}") from None
-    except CandidateFailed as error:
-        raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. {_kept(store, run)}") from None
-    for compared in proof.reports:
-        keep(compared, store)
-    workload = step.request.options.workload or "" if step else ""
-    report = report_of(groups, proof, launcher, request.command, workload)
-    tuned = write_files(report, request.folder, request.library)
-    if request.guidelines and tuned is not None:
+    with resumable(lambda: kept_text(run, resumes=True)):
         try:
+            _trial(launcher, searching[0])
+            step = _step(request.step, launcher)
+            search_all(searching, launcher, store)
+            groups = _sayable(groups, request, launcher)
+            proof = _proved(request, groups, step, launcher, store)
+        except CandidateFailed as error:
+            kept = kept_text(run, resumes=True)
+            raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. W{kept[1:]}") from None
+        except NodesLost:
+            forget_design(store, run.run_id, TUNING)
+            raise
+        for compared in proof.reports:
+            keep(compared, store)
+        workload = step.request.options.workload or "" if step else ""
+        report = report_of(groups, proof, launcher, request.command, workload)
+        report.lost = dict(nodes.lost)
+        tuned = write_files(report, request.folder, request.library)
+        if request.guidelines and tuned is not None:
             sizes = [(cell.point.benchmark, cell.point.ranks, cell.size) for cell in report.proved]
             report.mended = mended(report.table.rules, sizes, checked[0].request, tuned, launcher)
-        except Interrupted as error:
-            raise Interrupted(f"{error}, while guidelines were checked. {_kept(store, run)}") from None
     if not report.marginal:
         forget_design(store, run.run_id, TUNING)
     return report
@@ -145,7 +181,7 @@ def _one_launch(checked: CheckedRequest) -> LaunchPlan:
 
 
 def _begin(
-    request: TuneRequest, checked: Sequence[CheckedRequest], plans: Sequence[LaunchPlan], store: Path
+    request: TuneRequest, checked: Sequence[CheckedRequest], plans: Sequence[LaunchPlan], store: Path, nodes: NodesLeft
 ) -> tuple[StoredTuning, Run]:
     """Declare a new tuning, or find the one to resume; its stored launches, and its run."""
     declared: dict[str, Any] = {
@@ -155,13 +191,14 @@ def _begin(
         "workload": request.step.request.options.workload if request.step else None,
         "design": json.loads(json.dumps({k: v for k, v in asdict(request.design).items() if k != "seed"})),
         "cells": digest([[asdict(cell) for cell in plan.cells] + [plan.ranks] for plan in plans]),
+        **({"hosts": list(nodes.left)} if nodes.left else {}),
     }
     earlier = find_unfinished(store, request.resume, declared, TUNING, "tuning") if request.resume else None
     first = checked[0].request
     if earlier is None:
         run = new_run(first, list(plans))
         note_new(run.note, request.resume, earlier, "interrupted tuning", store)
-        design = {**declared, "seed": run.seed, "failed": {}}
+        design = {**declared, "seed": run.seed, "failed": {}, LOST: dict(nodes.lost)}
         declare_design(store, run.run_id, design, TUNING)
         return StoredTuning(design), run
     run_id, design = earlier
@@ -217,7 +254,3 @@ def _proved(
         if files.variables:
             return prove_files(groups, step, files, launcher.run, store)
     return prove_settings(groups, step, launcher.run, store)
-
-
-def _kept(store: Path, run: Run) -> str:
-    return f"What was measured is kept in {store}, run {run.run_id}; --resume={run.run_id} measures the rest"

@@ -255,7 +255,7 @@ class TestSuites:
                 raise UsageError("no memory for it")
             real(run, launch)
 
-        monkeypatch.setattr(session, "start", refusing)
+        monkeypatch.setattr(session, "start_on_nodes", refusing)
         code, out, _ = run(f"{sides(new=OTHER)} {suite} --rounds 1 --quiet")
         assert code == 3 and "not measured: latency on NEW: no memory for it" in out
         assert "5 same" in out and "bcast 8 B" in out

@@ -56,7 +56,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch, after: int, within: int = 0) -> Ite
 
     with monkeypatch.context() as patched:
         patched.setattr(module, "make_launches", make)
-        with pytest.raises(Interrupted, match=r"killed: what was measured is kept in .*: --resume=\S+ goes on"):
+        with pytest.raises(Interrupted, match=r"killed: what was measured is kept in .*; --resume=\S+ measures"):
             yield
 
 

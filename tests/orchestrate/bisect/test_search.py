@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import INCONCLUSIVE, OK, LaunchFailed, NoVerdict, UsageError
+from omb_py.errors import INCONCLUSIVE, OK, Interrupted, LaunchFailed, NoVerdict, UsageError
+from omb_py.orchestrate.bisect import search
 from omb_py.orchestrate.bisect.report import bisect_document
 from omb_py.orchestrate.bisect.search import BisectDesign, bisect
 from omb_py.printing.writers.markdown import to_markdown
@@ -82,3 +83,14 @@ def test_a_variable_without_a_value_is_refused_in_the_words_of_bisect(repository
 def test_a_folder_without_a_repository_is_named(design: Make, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is no git repository"):
         design(tmp_path, "a", "b")
+
+
+def test_ctrl_c_between_two_comparisons_says_what_is_kept(
+    repository: Repository, design: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forecast(*words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "_forecast", forecast)
+    with pytest.raises(Interrupted, match=r"^interrupted: builds are kept in .*builds and launches in "):
+        bisect(design(repository(3, {0: 1.0, 1: 1.2}), "c0", "c2"))

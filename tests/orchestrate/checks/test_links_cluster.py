@@ -9,8 +9,10 @@ import json
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import omb_py
@@ -44,6 +46,12 @@ iterations = 50
 benchmarks = ["allgather"]
 message-size = "8:8"
 iterations = 5000000
+"""
+AFTER = """
+[[entry]]
+benchmarks = ["bcast"]
+message-size = "8:8"
+iterations = 50
 """
 
 
@@ -89,14 +97,12 @@ def finished(store: Path, benchmark: str) -> int:
     return sum(f'"benchmark":"{benchmark}"'.encode() in line for line in lines)
 
 
-def cut_off(folder: Path, suite: str, form: str) -> tuple[int, str, str]:
-    """Accept a suite on three hosts, of which the last is cut off in its long entry: exit code, stdout, stderr."""
-    (folder / "long.toml").write_text(suite)
+def cut_off(folder: Path, line: str, begun: Callable[[Path], bool]) -> tuple[int, str, str]:
+    """Run a command on three hosts, of which the last is cut off once it has begun: exit code, stdout, stderr."""
     store = folder / "store"
     with hosts(3) as cluster:
-        line = f"accept {folder}/long.toml -n 3 --store {store} --timeout 6 --no-correctness --format {form}"
         child = subprocess.Popen(
-            command(cluster, folder, *line.split()),
+            command(cluster, folder, *f"{line} -n 3 --store {store} --timeout 6".split()),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -104,8 +110,8 @@ def cut_off(folder: Path, suite: str, form: str) -> tuple[int, str, str]:
             env=environment(**YIELD),
         )
         try:
-            until = time.monotonic() + 60
-            while finished(store, "alltoall") < 2:  # both sizes; what follows is long
+            until = time.monotonic() + PATIENCE_S
+            while not begun(store):
                 assert time.monotonic() < until and child.poll() is None
                 time.sleep(0.1)
             time.sleep(1)
@@ -117,9 +123,18 @@ def cut_off(folder: Path, suite: str, form: str) -> tuple[int, str, str]:
     return child.returncode, out, err
 
 
+def in_long_entry(store: Path) -> bool:
+    return finished(store, "alltoall") == 2  # both sizes; what follows is long
+
+
+def accept_cut_off(folder: Path, suite: str, form: str) -> tuple[int, str, str]:
+    (folder / "long.toml").write_text(suite)
+    return cut_off(folder, f"accept {folder}/long.toml --no-correctness --format {form}", in_long_entry)
+
+
 def test_a_host_is_cut_off_in_the_middle_of_an_acceptance(tmp_path: Path) -> None:
     """Named, finished cells kept and judged as far as they go, what is missing an ERROR."""
-    code, out, err = cut_off(tmp_path, SUITE, "json")
+    code, out, err = accept_cut_off(tmp_path, SUITE, "json")
     assert code == 3, err
     told = json.loads(out)
     assert list(told["missing_nodes"]) == ["node2"] and told["verdict"] == "ERROR"
@@ -133,7 +148,7 @@ def test_a_host_is_cut_off_in_the_middle_of_an_acceptance(tmp_path: Path) -> Non
 def test_the_rest_goes_on_without_the_host_where_the_suite_allows_it(tmp_path: Path) -> None:
     """Every row is filled on the hosts that are left, and the first line names the one that was lost."""
     suite = SUITE.replace("[accept]\n", "[accept]\nallow-missing-nodes = true\n").replace("5000000", "50000")
-    code, out, err = cut_off(tmp_path, suite, "table")
+    code, out, err = accept_cut_off(tmp_path, suite, "table")
     first = next(line for line in out.splitlines() if " verdicts; " in line)
     assert code == 0, f"{out}\n{err}"
     assert first.startswith("PASS: 3 pass of 3 verdicts") and first.endswith("missing: node2"), out
@@ -141,3 +156,39 @@ def test_the_rest_goes_on_without_the_host_where_the_suite_allows_it(tmp_path: P
     rows = omb_py.load(tmp_path / "store")
     long = rows[rows["benchmark"] == "allgather"]
     assert set(long["ranks"]) == {2} and {host for hosts in long["hosts"] for host in hosts} == {"node0", "node1"}
+
+
+def hosts_of(rows: pd.DataFrame) -> set[str]:
+    return {host for hosts in rows["hosts"] for host in hosts}
+
+
+def test_the_rest_of_a_suite_is_measured_without_the_host(tmp_path: Path) -> None:
+    """What was left is measured on two hosts, the first line of the end names the third, and the exit code is 3."""
+    suite = SUITE.partition("[accept]")[0] + SUITE[SUITE.index("[[entry]]") :].replace("5000000", "50000") + AFTER
+    (tmp_path / "long.toml").write_text(suite)
+    code, _, err = cut_off(tmp_path, f"run {tmp_path}/long.toml --quiet", in_long_entry)
+    assert code == 3, err
+    assert err.startswith("omb-py: lost node2: the rest was measured on node0, node1: node2: "), err
+    rows = omb_py.load(tmp_path / "store").set_index("benchmark")
+    assert set(rows.index) == {"allreduce", "alltoall", "allgather", "bcast"} and len(set(rows["run_id"])) == 1
+    assert hosts_of(rows.loc[["allreduce", "alltoall"]]) == {"node0", "node1", "node2"}
+    assert hosts_of(rows.loc[["allgather", "bcast"]]) == {"node0", "node1"}
+
+
+def test_a_comparison_begins_again_without_the_host(tmp_path: Path) -> None:
+    """Both sides are on two hosts in every launch that counts."""
+    line = "compare --option NEW:warmup=20 allreduce -m 8:8 -i 50 --launches 3 --rounds 1"
+    code, out, err = cut_off(tmp_path, line, lambda store: len(list(store.glob("date=*/*.parquet"))) >= 2)
+    assert code in (1, 3) and "without node2, which stopped answering" in out.splitlines()[0], f"{out}\n{err}"
+    rows = omb_py.load(tmp_path / "store")
+    (before, after) = (rows[rows["run_id"] == run] for run in sorted(set(rows["run_id"])))
+    assert hosts_of(before) == {"node0", "node1", "node2"} and hosts_of(after) == {"node0", "node1"}
+    assert len(after) == 6 and "3 launches" in out
+
+
+def test_a_tuning_begins_again_without_the_host(tmp_path: Path) -> None:
+    line = f"tune allreduce -m 8:8 -i 50 --no-guidelines --folder {tmp_path}/tuned --candidate a=X=1"
+    code, out, err = cut_off(tmp_path, line, lambda store: len(list(store.glob("date=*/*.parquet"))) >= 2)
+    assert code in (1, 3) and "without node2, which stopped answering" in out, f"{out}\n{err}"
+    rows = omb_py.load(tmp_path / "store")
+    assert hosts_of(rows[rows["ranks"] == 2]) == {"node0", "node1"} and set(rows["ranks"]) == {2, 3}

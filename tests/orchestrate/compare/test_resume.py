@@ -50,7 +50,7 @@ def interrupt(monkeypatch):
                 running.start(run, launch.__class__(**{**_fields(launch), "cells": launch.cells[:cells]}))
             raise Interrupted("interrupted")
 
-        monkeypatch.setattr(session, "start", start)
+        monkeypatch.setattr(session, "start_on_nodes", start)
 
     return plant
 

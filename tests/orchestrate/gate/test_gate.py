@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import NEGATIVE, NO_VERDICT, OK, UsageError
+from omb_py.errors import NEGATIVE, NO_VERDICT, OK, Interrupted, UsageError
+from omb_py.orchestrate.gate import gate as gate_module
 from omb_py.orchestrate.gate.gate import GateReport, gate_document, run_gate
 from omb_py.orchestrate.gate.gate_file import read_gate
 from omb_py.printing.writers.markdown import to_markdown
@@ -71,3 +72,19 @@ def test_a_wrong_command_is_refused_before_anything_is_started(osu: Osu, tmp_pat
     with pytest.raises(UsageError, match=r"gate.toml:\d+: \[command 2\]: NEW: no program 'no-such-program'"):
         gated(tmp_path, ("a", osu(1), osu(1.1)), ("b", osu(1), "no-such-program"))
     assert not (tmp_path / "store").exists()
+
+
+def test_ctrl_c_between_two_commands_says_what_is_kept(
+    osu: Osu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keep(*words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gate_module, "keep", keep)
+    with pytest.raises(Interrupted, match=r"^interrupted: 0 commands of 2 judged; launches are kept in "):
+        gated(
+            tmp_path,
+            ("a", osu(1, "8"), osu(1, "8", "x")),
+            ("b", osu(1, "8", "y"), osu(1, "8", "z")),
+            top='name = "mine"\nrounds = 1',
+        )

@@ -358,7 +358,7 @@ def test_an_interrupted_comparison_keeps_its_launches(
         return run_program(*words)  # type: ignore[arg-type]
 
     monkeypatch.setattr(session, "run_program", run)
-    with pytest.raises(Interrupted, match=r"^interrupted\. What was measured is kept .*--resume="):
+    with pytest.raises(Interrupted, match=r"^interrupted: what was measured is kept .*--resume="):
         compare_programs(design(osu(1), osu(1.1)))
     report = compare_programs(design(osu(1), osu(1.1)), resume="last")
     assert report.base.count == report.new.count == 8

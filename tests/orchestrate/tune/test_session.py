@@ -149,7 +149,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
                 raise Interrupted("interrupted")
             running.start(run, launch)
 
-        monkeypatch.setattr(launches, "start", start)
+        monkeypatch.setattr(launches, "start_on_nodes", start)
         return made
 
     return plant

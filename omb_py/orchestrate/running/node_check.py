@@ -52,7 +52,7 @@ def _failure(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> 
         launcher=request.launching.launcher,
         launcher_args=request.launching.launcher_args,
         timeout=request.launching.timeout,
-        store=request.store,
+        store=run.request.store,
         quiet=True,
     )
     (launch,) = plan_launches([resolve(parse(probe))])

@@ -9,10 +9,9 @@ import pytest
 
 from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import EnvironmentProblem, LaunchFailed
-from omb_py.orchestrate.accept import node_check
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
-from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.running.suite_run import sweep_name
+from omb_py.orchestrate.running import node_check
+from omb_py.orchestrate.running.lost_nodes import NodesLost
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.report import AcceptReport, exit_code, headline
 from tests.support.accepting import criterion
@@ -71,20 +70,14 @@ def test_a_node_that_is_lost_in_the_middle(
 ) -> None:
     """The launches are planned again on the others, and made; without leave all is given up."""
     made: list[tuple[tuple[str, ...], int]] = []
-    dead: list[str] = []
-
-    def start(run: Any, launch: Any) -> None:
-        if set(dead) & set(run.request.launching.hosts):
-            raise LaunchFailed("ssh: n3: no route to host")
 
     def launches(run: Any, plans: Any, skips: Any, tell: Any) -> int:
         made.extend((plan.requests[0].launching.hosts, plan.ranks) for plan in plans)
-        if not dead:
-            dead.append("n3")
-            skips.append(Skip(sweep_name(plans[0], 0), "rank 4 was lost", failed=True))
+        if len(made) == len(plans):
+            raise NodesLost({"n3": "ssh: n3: no route to host"}, LaunchFailed("rank 4 was lost"), run.note)
         return max(plan.index for plan in plans)
 
-    monkeypatch.setattr(node_check, "start", start)
+    monkeypatch.setattr(node_check, "start", lambda run, launch: None)
     monkeypatch.setattr("omb_py.orchestrate.accept.launches.make_launches", launches)
     asked = AcceptRequest(CommandLine(), {"hosts": NODES}, ranks=8, quiet=True, correctness=correctness)
     found = accept(parse_suite(ALLOWED if allowed else TEXT, "f.toml"), asked, tmp_path)

@@ -1,0 +1,49 @@
+"""Ctrl-C between two launches: exit code 130, and a line that says what is kept and how to go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.errors import Interrupted
+from omb_py.orchestrate.checks import guidelines
+from omb_py.orchestrate.running import suite_run
+from omb_py.orchestrate.running.interrupts import InterruptedLaunches, resumable
+
+
+def ctrl_c(*words: Any, **named: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Interrupted("interrupted")])
+def test_the_outermost_says_what_is_kept(error: BaseException) -> None:
+    with (
+        pytest.raises(InterruptedLaunches, match=r"^interrupted: all is kept$"),
+        resumable(lambda: "all is kept"),
+        resumable(lambda: "a part is kept"),
+    ):
+        raise error
+
+
+def test_nothing_is_said_where_nothing_is_kept() -> None:
+    with pytest.raises(InterruptedLaunches, match=r"^interrupted$"), resumable(lambda: ""):
+        raise KeyboardInterrupt
+
+
+def test_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(suite_run, "describe_launch", ctrl_c)
+    assert main(f"run quick --backend mock -n 2 --store {tmp_path}".split()) == 130
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert err.startswith(f"omb-py: error: interrupted: what was measured is kept in {tmp_path}, run "), err
+    assert "; --resume=" in err and err.endswith(" measures the rest")
+
+
+def test_guidelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(guidelines, "report_of", ctrl_c)
+    line = f"guidelines gl5 --backend mock -n 4 -m 8:8 -i 5 --launches 2 --rounds 1 --store {tmp_path}"
+    assert main(line.split()) == 130
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert err.startswith(f"omb-py: error: interrupted: what was measured is kept in {tmp_path}, run "), err
