@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 OK = 0
 NEGATIVE = 1
@@ -29,6 +30,13 @@ class OmbError(Exception):
     """Base of every error that is shown to a user as one line, without a traceback."""
 
     exit_code = ENVIRONMENT
+    resumes = ""
+    """Id of the run that the same command line with ``--resume`` continues; empty where there is none."""
+
+    def of_run(self, run_id: str) -> Self:
+        """This error, where ``--resume`` continues the run that it ended."""
+        self.resumes = run_id
+        return self
 
     @property
     def problem(self) -> str:

@@ -45,6 +45,21 @@ COLUMNS = ("benchmark", "family", "size_bytes", "launch_id", "parameters", "tags
 """The columns that the command depends on."""
 
 
+def resuming(words: Sequence[str], run_id: str) -> str:
+    """The command line that continues a run, from the words after ``omb-py`` of the one that began it.
+
+    >>> resuming(["run", "osu", "-n", "4", "--resume"], "r1")
+    'omb-py run --resume=r1 osu -n 4'
+    """
+    kept = list(words)
+    for at in [at for at, word in enumerate(words) if word.partition("=")[0] == "--resume"]:
+        typed = words[at + 1] if words[at] == "--resume" and len(words) > at + 1 else ""
+        # the id may be glued to the option or stand behind it
+        kept = [*words[:at], *words[at + 1 + bool(typed and run_id.startswith(typed)) :]]
+    command = next((at for at, word in enumerate(kept) if not word.startswith("-")), 0) + 1
+    return shlex.join(["omb-py", *kept[:command], f"--resume={run_id}", *kept[command:]])
+
+
 def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -> str:
     """The command line that measures the first row again, at the sizes of all rows of its benchmark.
 

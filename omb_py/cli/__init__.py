@@ -103,7 +103,12 @@ def _run(words: list[str]) -> int:
         # Every rank of a launcher reads the same words: once is enough.
         return _leave(error.exit_code) if _rank() > 0 else _fail(str(error), error.exit_code, debug)
     except OmbError as error:
-        return _fail(str(error), error.exit_code, debug)
+        code = _fail(str(error), error.exit_code, debug)
+        if error.resumes and _rank() == 0:
+            from omb_py.results.repro_command import resuming
+
+            sys.stderr.write(f"omb-py: to go on: {shown(resuming(words, error.resumes), CONTROL)}\n")
+        return code
     except KeyboardInterrupt:
         return _interrupted(debug)
     except MemoryError:

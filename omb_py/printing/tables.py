@@ -94,7 +94,7 @@ def runs_table(runs: Sequence[RunSummary], without: Collection[str] = ()) -> Tab
         without: heads of columns to leave out.
     """
     table = Table(box=box.SIMPLE_HEAD)
-    optional = [("sides", _sides), ("tags", _tags), ("failed", _failed)]
+    optional = [("sides", _sides), ("tags", _tags), ("failed", _failed), ("state", _state)]
     shown = [(head, value) for head, value in optional if any(value(run) for run in runs)]
     columns = [column for column in (*_OF_RUNS, *shown) if column[0] not in without]
     for head, _ in columns:
@@ -142,6 +142,10 @@ def _values(values: Sequence[str]) -> str:
 
 def _failed(run: RunSummary) -> str:
     return str(run.failed or "")
+
+
+def _state(run: RunSummary) -> str:
+    return run.state or ""
 
 
 def _text(name: str) -> Callable[[Row], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from omb_py.grammar.values import Dimension
@@ -95,14 +95,16 @@ class Range:
 
     low: float | None = None
     high: float | None = None
+    given: tuple[str, str] = field(default=("", ""), compare=False)
+    """Both ends as somebody wrote them; empty: nobody did."""
 
     def text(self, dimension: Dimension, unit: str = "") -> str:
-        """Write the bound with its unit: ``at most 5 us``."""
+        """Write the bound in a unit, without one as it was given: ``at most 5 us``."""
         ends = []
         if self.low is not None:
-            ends.append(f"at least {in_unit(self.low, dimension, unit)}")
+            ends.append(f"at least {(not unit and self.given[0]) or in_unit(self.low, dimension, unit)}")
         if self.high is not None:
-            ends.append(f"at most {in_unit(self.high, dimension, unit)}")
+            ends.append(f"at most {(not unit and self.given[1]) or in_unit(self.high, dimension, unit)}")
         return ", ".join(ends)
 
 
@@ -153,6 +155,13 @@ class Criterion:
         if facts["benchmark"] != self.measured or any(facts.get(k) != v for k, v in self.where.items()):
             return False
         return not self.sizes or int(facts.get("size_bytes") or 0) in self.sizes
+
+    def bound_facts(self) -> dict[str, Any]:
+        """What is demanded, as plain data: without the place and the words with which it was written."""
+        facts = asdict(replace(self, at="", text=""))
+        for ends in facts["ranges"].values():
+            del ends["given"]
+        return facts
 
     def bound_text(self, size: int) -> str:
         """Write the demand at a size in bytes as text."""

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.json_values import JsonObject
@@ -232,12 +232,41 @@ class RunLock:
             UsageError: another process measures this run.
             EnvironmentProblem: the store cannot be written.
         """
-        path = (Path(store) / FOLDER / f"{run_id}{_RUN}").absolute()
+        path = self._path = (Path(store) / FOLDER / f"{run_id}{_RUN}").absolute()
         handle, holders = _HELD[path] if path in _HELD else (_locked(path, run_id), 0)
         _HELD[path] = handle, holders + 1
         weakref.finalize(self, _release, path, os.getpid())
 
+    def ended_early(self, how: RunEnd) -> None:
+        """Note how the run ended before its end: the file stays, for :func:`unfinished_runs`, until the run goes on."""
+        handle, _ = _HELD[self._path]
+        with contextlib.suppress(OSError):  # a full disk: then the run is one that was killed, by its empty file
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, how.encode(), 0)
 
+
+def unfinished_runs(store: str | Path) -> dict[str, RunEnd]:
+    """How each run of a store stands that has not reached its end, by its id.
+
+    A file system without locks does not tell a run that goes on from one that was killed: neither is named there.
+    """
+    found: dict[str, RunEnd] = {}
+    for path in sorted((Path(store) / FOLDER).glob(f"*{_RUN}")):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            try:
+                locks = lock(file.fileno())
+            except BlockingIOError:
+                found[path.stem] = "running"
+                continue
+            how = file.read().decode()
+            if how in ENDS or locks:
+                found[path.stem] = how if how in ENDS else "killed"
+    return found
+
+
+RunEnd = Literal["running", "interrupted", "failed", "killed"]
+ENDS: tuple[RunEnd, ...] = ("interrupted", "failed")
+"""Ends that a run notes itself."""
 _RUN = ".run"
 _HELD: dict[Path, tuple[int, int]] = {}
 """Path of each lock that this process has -> its descriptor and how many objects hold it."""
@@ -252,6 +281,7 @@ def _locked(path: Path, run_id: str) -> int:
                 lock(handle)
                 # whoever had the lock before removes the file: then this one is nobody's lock
                 if _is(path, handle):
+                    os.ftruncate(handle, 0)  # of a run that had ended early, and goes on
                     return handle
             except BaseException:
                 os.close(handle)
@@ -278,7 +308,8 @@ def _release(path: Path, process: int) -> None:
         _HELD[path] = handle, holders - 1
         return
     with contextlib.suppress(OSError):
-        path.unlink()
+        if not os.fstat(handle).st_size:
+            path.unlink()
     os.close(handle)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from omb_py.errors import UsageError, nearest
+from omb_py.results.store.journal import RunEnd, unfinished_runs
 from omb_py.results.store.read import OnSkip, load_table, to_rows
 from omb_py.results.store.row import Row
 
@@ -48,6 +49,8 @@ class RunSummary:
     """Number of cells with wrong bytes."""
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Tag -> its values in the launches, those that omb-py writes too."""
+    state: RunEnd | None = None
+    """How a run stands that has not reached its end; None: it has."""
 
 
 def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[RunSummary]:
@@ -62,7 +65,11 @@ def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[RunSummary
     for row in cast("list[_Group]", to_rows(kinds.sort_by(_FIRST))):  # groups come in an order of their hashes
         grouped.setdefault(row["run_id"], []).append(row)
     tags = _tags(cells)
-    summaries = [_run(run_id, rows, tags.get(run_id, {})) for run_id, rows in grouped.items()]
+    unfinished = unfinished_runs(store)
+    summaries = [
+        replace(_run(run_id, rows, tags.get(run_id, {})), state=unfinished.get(run_id))
+        for run_id, rows in grouped.items()
+    ]
     return sorted(summaries, key=lambda run: (run.started_at, run.run_id))
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -108,6 +109,13 @@ def test_runs() -> None:
         "failed",
     ]
     assert words(line) == ["r1", "2026-11-21 10:00:00", "a, b, c, d +1", "mpi", "MPICH 5.0", "2, 4", "10", "2", "3"]
+
+
+def test_a_run_without_its_end_says_how_it_stands() -> None:
+    whole = RunSummary("r1", "2026-11-21T10:00:00", ("a",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0)
+    head, *rows = lines(runs_table([whole, replace(whole, run_id="r2", state="interrupted")]))
+    assert words(head)[-1] == "state"
+    assert [words(row)[-1] for row in rows] == ["2", "interrupted"]
 
 
 @pytest.mark.parametrize(("values", "text"), [(("a", "b", "c"), "rack=a or b or c"), ("abcd", "rack=(4 values)")])

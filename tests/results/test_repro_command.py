@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.results.repro_command import measuring
+import pytest
+
+from omb_py.results.repro_command import measuring, resuming
 from omb_py.results.store.schema import blank_row
 
 ROW: dict[str, Any] = blank_row() | {
@@ -95,3 +97,16 @@ def test_a_function_of_a_project_is_measured_by_its_test() -> None:
     }
     assert measuring([row]) == "pytest --omb-py 'tests/test_halo.py::test_step[a b]'"
     assert measuring([row | {"tags": None}]) == "pytest --omb-py"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare allreduce -n 2",
+        "compare --resume allreduce -n 2",
+        "compare --resume=r allreduce -n 2",
+        "compare --resume r allreduce -n 2",
+    ],
+)
+def test_a_run_is_resumed_by_its_whole_command_line(words: str) -> None:
+    assert resuming(words.split(), "r1") == "omb-py compare --resume=r1 allreduce -n 2"

@@ -55,7 +55,10 @@ class Contract:
             return criterion
         less = METRICS[criterion.metric].better == "less"
         ranges = {
-            size: Range(high=bound.value) if less else Range(low=bound.value) for size, bound in promise.bounds.items()
+            size: Range(high=bound.value, given=("", bound.text))
+            if less
+            else Range(low=bound.value, given=(bound.text, ""))
+            for size, bound in promise.bounds.items()
         }
         at = f"{promise.at.file}:{promise.at.line}"
         if None in ranges:

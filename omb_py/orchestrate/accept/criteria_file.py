@@ -246,7 +246,8 @@ def _ranges(keys: Mapping[str, TomlSetting]) -> dict[int | None, Range]:
         low, high = ends.get("min", {}).get(size), ends.get("max", {}).get(size)
         if low and high and low.value > high.value:
             raise keys["min"].error(f"{low.text} is more than max, {high.text}: nothing can keep both")
-        ranges[size] = Range(low.value if low else None, high.value if high else None)
+        given = (low.text if low else "", high.text if high else "")
+        ranges[size] = Range(low.value if low else None, high.value if high else None, given)
     return ranges
 
 

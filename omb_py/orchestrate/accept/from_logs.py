@@ -112,7 +112,7 @@ def accept_logs(suite: Suite, request: AcceptRequest, sources: Sequence[str], st
     out.incidents = [*logs.incidents, *skipped]
     out.libraries, out.files, out.launches = list(logs.tools), logs.files, len(logs.launches)
     out.command, out.seconds = request.command, time.monotonic() - began
-    out.bounds = digest([asdict(how.rule), *(asdict(replace(c, at="", text="")) for c in criteria)])[:12]
+    out.bounds = digest([asdict(how.rule), *(c.bound_facts() for c in criteria)])[:12]
     return out
 
 

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +199,7 @@ class _Acceptance:
             self.log.begin(begun)
         self.launches = AcceptLaunches(self.run, self.log, self.evidence.missing, self.skips)
         self._plan(requests := self._without_missing_nodes(requests, out))
-        with resumable(lambda: kept_text(self.run, resumes=True)):
+        with resumable(lambda: kept_text(self.run, resumes=True), self.run, resumes=True):
             out.verdicts = self._measured(requests, out)
         seen = self.launches.seen
         before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
@@ -215,7 +215,7 @@ class _Acceptance:
         out.baseline = self.evidence.baseline_word
         out.beside = " ".join(self.how.background_job) if any(c.source == "interference" for c in self.criteria) else ""
         out.seconds = time.monotonic() - began
-        out.bounds = digest([asdict(rule), *(asdict(replace(c, at="", text="")) for c in self.criteria)])[:12]
+        out.bounds = digest([asdict(rule), *(c.bound_facts() for c in self.criteria)])[:12]
         out.earlier = earlier_acceptances(self.store, self.suite.name, out.hosts, self.run.run_id)
         self.log.finish(_outcome(out))
         if machine is not None:
@@ -374,7 +374,10 @@ class _Acceptance:
         lost = out.missing_nodes = before | now
         if not lost:
             return requests
-        named = "; ".join(f"{host}: {why}" for host, why in lost.items())
+        alike: dict[str, list[str]] = {}  # ssh says the same of each host: once is enough
+        for host, why in lost.items():
+            alike.setdefault(why.replace(host, "HOST"), []).append(host)
+        named = "; ".join(f"{', '.join(names)}: {lost[names[0]]}" for names in alike.values())
         left = tuple(host for host in hosts if host not in lost)
         if not left or not self.how.allow_missing_nodes:
             raise EnvironmentProblem(

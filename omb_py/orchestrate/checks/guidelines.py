@@ -151,7 +151,7 @@ def _check(
     run.note(
         f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {fit[0].request.repetition.launches} launches"
     )
-    with resumable(lambda: kept_text(run) if run.cells else ""):
+    with resumable(lambda: kept_text(run) if run.cells else "", run):
         report = _rounds(run, kept, plans, rules, launches, within_s)
     return replace(report, skipped=skipped, run_id=run.run_id, seed=run.seed)
 

@@ -285,7 +285,7 @@ def compare_once(
             f"changed: --launches {fewest} can"
         )
     try:
-        with resumable(lambda: _kept_text(measurer)):
+        with resumable(lambda: _kept_text(measurer), run, resumes=True):
             conduct(measurer.groups, design, measurer, measurer)
     except Interrupted:
         raise
@@ -293,7 +293,9 @@ def compare_once(
         forget_design(store, run.run_id)
         raise
     except OmbError as error:
-        raise EnvironmentProblem(f"side {measurer.current} is broken: {error}. {_kept_text(measurer)}") from None
+        run.ended_early("failed")
+        text = f"side {measurer.current} is broken: {error}. {_kept_text(measurer)}"
+        raise EnvironmentProblem(text).of_run(run.run_id) from None
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), measurer.rules, kind)
     report.run_id, report.seed = run.run_id, run.seed
     report.failed = [f"{skip.what}: {skip.reason}" for skip in measurer.lost.values()]

@@ -140,11 +140,17 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
     except BudgetTooShort:
         forget_design(design.store, run_id)
         raise
-    except Interrupted:
+    except Interrupted as error:
+        if any(measurer.rows.values()):
+            held.ended_early("interrupted")
+            error.of_run(run_id)
         raise
     except OmbError as error:
         kept = _kept(measurer)
-        raise type(error)(f"{error}. {kept[:1].upper()}{kept[1:]}" if kept else str(error)) from None
+        if not kept:
+            raise
+        held.ended_early("failed")
+        raise type(error)(f"{error}. {kept[:1].upper()}{kept[1:]}").of_run(run_id) from None
     finally:
         del held
     forget_design(design.store, run_id)

@@ -29,7 +29,7 @@ from omb_py.orchestrate.running.progress import Progress, silent
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.running.run_notes import LastRanks, PassDrift
 from omb_py.printing.printers import Printer
-from omb_py.results.store.journal import Journal, RunLock
+from omb_py.results.store.journal import Journal, RunEnd, RunLock
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.redact import redact_words
 from omb_py.results.store.row import Row
@@ -96,6 +96,11 @@ class Run:
     command: CommandState = field(default_factory=CommandState)
     lock: RunLock | None = None
     """Says to other processes that this run goes on; None without a store."""
+
+    def ended_early(self, how: RunEnd) -> None:
+        """Mark the run in its store as one without its end, if it had begun."""
+        if self.lock is not None and self.command.begun:
+            self.lock.ended_early(how)
 
     def note_once(self, text: str) -> None:
         if text not in self.command.noted:

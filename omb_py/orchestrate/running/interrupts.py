@@ -19,11 +19,13 @@ class InterruptedLaunches(Interrupted):
 
 
 @contextmanager
-def resumable(kept: Callable[[], str]) -> Iterator[None]:
+def resumable(kept: Callable[[], str], run: Run | None = None, resumes: bool = False) -> Iterator[None]:
     """Turn Ctrl-C, within a launch or between two, into one error; of nested commands the outermost says what is kept.
 
     Args:
         kept: returns what is kept and how to go on; empty where there is nothing to say.
+        run: what is interrupted then.
+        resumes: whether the command has the option ``--resume``, which continues this run.
 
     Raises:
         InterruptedLaunches: the user pressed Ctrl-C.
@@ -32,7 +34,11 @@ def resumable(kept: Callable[[], str]) -> Iterator[None]:
         yield
     except (Interrupted, KeyboardInterrupt) as error:  # Ctrl-C may come between two launches
         cause = error.cause if isinstance(error, InterruptedLaunches) else str(error) or "interrupted"
-        raise InterruptedLaunches(cause, kept()) from None
+        interrupted = InterruptedLaunches(cause, kept())
+        if run is not None:
+            run.ended_early("interrupted")
+            interrupted.of_run(run.run_id if resumes and run.lock is not None else "")
+        raise interrupted from None
 
 
 def kept_text(run: Run, resumes: bool = False) -> str:

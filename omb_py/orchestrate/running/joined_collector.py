@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from omb_py.engine.rank.launcher_variables import on_one_host
-from omb_py.errors import ENVIRONMENT, LaunchFailed, OmbError
+from omb_py.errors import ENVIRONMENT, Interrupted, LaunchFailed, OmbError
 from omb_py.orchestrate.running.collector import Collector
 from omb_py.orchestrate.running.joined_run import ADDRESS_FD, Job
 from omb_py.orchestrate.running.resume import remaining
@@ -67,7 +67,8 @@ def _collect(job: Job, descriptor: int, say: Callable[[OmbError], None]) -> int:
     try:
         local = on_one_host(os.environ)
         supervise(collector, spec, words=None, local=local, launcher=job.launcher, announce=announce, failed=say)
-    except OmbError:
+    except OmbError as error:
+        run.ended_early("interrupted" if isinstance(error, Interrupted) else "failed")
         if run.request.part is not None:
             skips += unmeasured(launch, run, "the job ended before it was measured")
         raise

@@ -16,7 +16,7 @@ from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import LaunchSpec, LocalLink, Message
 from omb_py.engine.rank.start_times import now_ns
-from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBegun, OmbError
+from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, Interrupted, LaunchFailed, NotBegun, OmbError
 from omb_py.grammar.json_values import JsonValue
 from omb_py.launchers.registry import job_around
 from omb_py.options.request import SILENT, Request
@@ -111,6 +111,7 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
                 start(run, launch)
             except EnvironmentProblem as problem:
                 if run.broken or launch.index in run.finished or len(request.sides) == 1:
+                    run.ended_early("failed")
                     raise
                 # ranks of this backend never began, but the other backends can still be measured
                 refused[side] = problem
@@ -237,6 +238,9 @@ def start(run: Run, launch: LaunchPlan) -> None:
                     raise
                 run.command.repeated.append(f"launch {launch.index + 1} did not begin and was made again: {why}")
                 run.note(f"launching again, attempt {len(failed) + 1} of {ATTEMPTS}: {why}")
+    except (Interrupted, KeyboardInterrupt):
+        run.ended_early("interrupted")
+        raise
     finally:
         run.command.progress.end()
 

@@ -78,7 +78,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     run = begin_run(requests, launches, left, stored, resume)
     rest = Rest(run, expanded.checked, NodesLeft(all_hosts(requests[0])), stored, skips)
     try:
-        with resumable(lambda: kept_text(run, resumes=True)):
+        with resumable(lambda: kept_text(run, resumes=True), run, resumes=True):
             make_launches(run, left, skips, rest=rest)
     finally:
         if left or requests[0].printing.format in ("csv", "json"):

@@ -122,7 +122,7 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
         for each, plan, part in zip(checked, plans, request.parts, strict=True)
     ]
     groups = groups_of(searching, called=request.step is not None)
-    with resumable(lambda: kept_text(run, resumes=True)):
+    with resumable(lambda: kept_text(run, resumes=True), run, resumes=True):
         try:
             _trial(launcher, searching[0])
             step = _step(request.step, launcher)
@@ -130,8 +130,9 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
             groups = _sayable(groups, request, launcher)
             proof = _proved(request, groups, step, launcher, store)
         except CandidateFailed as error:
-            kept = kept_text(run, resumes=True)
-            raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. W{kept[1:]}") from None
+            run.ended_early("failed")
+            text = f"the library as it is cannot be tuned: {error}. W{kept_text(run, resumes=True)[1:]}"
+            raise EnvironmentProblem(text).of_run(run.run_id) from None
         except NodesLost:
             forget_design(store, run.run_id, TUNING)
             raise

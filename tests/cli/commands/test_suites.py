@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -12,7 +13,9 @@ from omb_py.cli import main
 from omb_py.cli.commands.benchmark import command
 from omb_py.cli.commands.suites import run_command
 from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine, long_name
+from omb_py.engine.rank.link import Message
 from omb_py.options.table import takes
+from omb_py.orchestrate.running.collector import Collector
 from omb_py.results.store.read import load
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
@@ -107,3 +110,32 @@ def test_a_wrong_key_is_refused_by_its_line_and_nothing_is_measured(
         "omb-py: error: bad.toml:7: [entry 1] key 'mesage-size': there is no such key: did you mean message-size?\n"
     )
     assert not Path("omb-results").exists()
+
+
+def test_an_interrupted_run_is_marked_and_says_how_to_go_on(
+    mine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["run", "mine.toml", "--backend", "mock", "-n", "2"]
+    finished, real = [], Collector.cell
+
+    def cell(collector: Collector, message: Message) -> None:
+        if len(finished) == 2:
+            raise KeyboardInterrupt
+        real(collector, message)
+        finished.append(message)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Collector, "cell", cell)
+        patched.setattr(sys, "argv", ["omb-py", *line])
+        assert main(line) == 130
+    (run,) = set(load("omb-results")["run_id"])
+    again = f"omb-py run --resume={run} mine.toml --backend mock -n 2"
+    assert capsys.readouterr().err.splitlines()[-1] == f"omb-py: to go on: {again}"
+    assert main(["results", "list"]) == 0
+    out, err = capsys.readouterr()
+    assert "interrupted" in out and err == f"omb-py: run {run}: interrupted; to go on: {again}\n"
+    assert main(again.split()[1:]) == 0
+    assert "2 of 4 cells are in the store, 2 are left" in capsys.readouterr().err
+    assert main(["results", "list"]) == 0
+    out, err = capsys.readouterr()
+    assert "interrupted" not in out and err == ""

@@ -15,6 +15,7 @@ from omb_py.orchestrate.compare import session
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.resume import COMPARISON, check_same_design
 from omb_py.results.store.paths import REPORTS
+from omb_py.results.store.runs import runs
 from tests.support.tiers import few_quick
 
 NOISE = "launch=0.005,noise=0.01"
@@ -71,12 +72,15 @@ def test_ends_with_the_same_report(run, interrupt, monkeypatch, number, tmp_path
     code, whole, _ = run(LINE, "whole")
     interrupt(number)
     stopped, nothing, err = run(LINE)
-    assert stopped == 130 and nothing == {} and "--resume=" in err
+    assert stopped == 130 and nothing == {} and "\nomb-py: to go on: omb-py compare --resume=" in err
+    (noted,) = runs(tmp_path / "s") or [None]
+    assert noted is None if number == 1 else noted.state == "interrupted"
     monkeypatch.undo()
     again, report, err = run(f"{LINE} --resume")
     assert again == code == 1 and numbers(report) == numbers(whole)
     assert f"is resumed: {number - 1} launches are in the store" in err
     assert not list((tmp_path / "s" / ".reports").glob("*.begun"))
+    assert [run.state for run in runs(tmp_path / "s")] == [None]
     # the stored launches give the same verdicts, and no launch was made twice
     assert len(list((tmp_path / "s").glob("date=*/*.parquet"))) == len(
         list((tmp_path / "whole").glob("date=*/*.parquet"))

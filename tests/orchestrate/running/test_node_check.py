@@ -54,6 +54,19 @@ def test_a_missing_node_is_named(tried: list[Any], tmp_path: Path, monkeypatch: 
     assert tried == [("n1", "n2", "n3", "n4"), ("n1",), ("n2",), ("n3",), ("n4",)]
 
 
+def test_what_is_the_same_of_many_nodes_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(run: Any, launch: Any) -> None:
+        host = run.request.launching.hosts[-1]
+        raise LaunchFailed(f"ssh: {host}: " + ("no route to host" if host != "n3" else "no such host"))
+
+    monkeypatch.setattr(node_check, "start", start)
+    with pytest.raises(EnvironmentProblem) as raised:
+        accepted(TEXT, tmp_path, "n1,n2,n3,n4", monkeypatch)
+    assert str(raised.value) == (
+        "4 of 4 nodes do not answer: n1, n2, n4: ssh: n1: no route to host; n3: ssh: n3: no such host"
+    )
+
+
 def test_the_rest_goes_on_where_the_suite_allows_it(
     tried: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,15 @@ import pytest
 
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.store import journal as module
-from omb_py.results.store.journal import Journal, RunLock, decode_row, encode_row, lock, recover_command
+from omb_py.results.store.journal import (
+    Journal,
+    RunLock,
+    decode_row,
+    encode_row,
+    lock,
+    recover_command,
+    unfinished_runs,
+)
 from omb_py.results.store.read import files, load, read_provenance
 from omb_py.results.store.recovery import journals, recover
 from omb_py.results.store.schema import SCHEMA_VERSION
@@ -307,3 +315,25 @@ class TestTheLockOfARun:
         os.waitpid(child, 0)
         assert "still running" in self.elsewhere(tmp_path)
         del held
+
+    def test_a_run_that_ended_early_is_known_until_it_goes_on(self, tmp_path) -> None:
+        held = RunLock(tmp_path, "r1")
+        assert unfinished_runs(tmp_path) == {"r1": "running"}
+        held.ended_early("interrupted")
+        del held
+        assert unfinished_runs(tmp_path) == {"r1": "interrupted"}
+        held = RunLock(tmp_path, "r1")
+        assert unfinished_runs(tmp_path) == {"r1": "running"}
+        del held
+        assert unfinished_runs(tmp_path) == {}
+
+    def test_a_killed_process_leaves_its_file(self, tmp_path) -> None:
+        kill = self.ELSEWHERE.replace("try: RunLock(", "try: held = RunLock(") + "\nimport os; os.kill(os.getpid(), 9)"
+        run_command([sys.executable, "-c", kill, str(tmp_path)])
+        assert unfinished_runs(tmp_path) == {"r1": "killed"}
+
+    def test_without_locks_only_what_a_run_noted_is_known(self, tmp_path, monkeypatch) -> None:
+        RunLock(tmp_path, "r1").ended_early("failed")
+        (tmp_path / module.FOLDER / "r2.run").touch()
+        monkeypatch.setattr(module, "lock", lambda handle: False)
+        assert unfinished_runs(tmp_path) == {"r1": "failed"}

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omb_py.errors import UsageError
+from omb_py.results.store.journal import RunLock
 from omb_py.results.store.runs import RunSummary, find_run, runs, show
 from omb_py.results.store.schema import BY_NAME, arrow_type
 from omb_py.results.store.write import write_launch
@@ -35,6 +36,11 @@ def test_runs_are_one_line_each_oldest_first(store) -> None:
         RunSummary("abc", "2026-11-21T10:00:00+00:00", ("allreduce",), ("mpi",), ("MPICH 5.0",), (2,), 24, 12, 0),
         RunSummary("bcd", "2026-11-22T10:00:00+00:00", ("bw",), ("mpi",), ("MPICH 5.0",), (2,), 2, 1, 2),
     ]
+
+
+def test_a_run_that_ended_early_is_marked(store) -> None:
+    RunLock(store, "abc").ended_early("interrupted")
+    assert {run.run_id: run.state for run in runs(store)} == {"abd": None, "abc": "interrupted", "bcd": None}
 
 
 def test_benchmarks_are_listed_as_they_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:

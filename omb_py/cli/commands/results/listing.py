@@ -24,12 +24,13 @@ from omb_py.printing.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, distinguishing_tags
 from omb_py.results.dialects.dialect import TextOptions
 from omb_py.results.dialects.registry import USUAL
+from omb_py.results.repro_command import resuming
 from omb_py.results.store.journal import recover_command
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.recovery import journals, recover
 from omb_py.results.store.row import Row
-from omb_py.results.store.runs import find_run, runs, show
+from omb_py.results.store.runs import RunSummary, find_run, runs, show
 from omb_py.results.units import counted
 
 ALL = "all"
@@ -141,6 +142,22 @@ def _say_unfinished(store: Path) -> None:
         click.echo(f"omb-py: {what}: {recover_command(store)} stores what they had measured", err=True)
 
 
+_RESUMED = ("run", "compare", "accept", "tune")
+"""Commands with ``--resume``."""
+_HINTS = 3
+"""Most runs, the newest, of which the list says how they go on."""
+
+
+def _say_how_to_go_on(store: Path, stored: Sequence[RunSummary]) -> None:
+    """Say on stderr with which command lines runs go on that have not reached their end."""
+    provenance = provenance_of(store)
+    for run in [run for run in stored if run.state not in (None, "running")][-_HINTS:]:
+        match provenance(f"{run.run_id}-0"):
+            case {"run": {"tool": {"command_line": [_, str() as command, *rest]}}} if command in _RESUMED:
+                line = resuming([command, *map(str, rest)], run.run_id)
+                click.echo(f"omb-py: run {run.run_id}: {run.state}; to go on: {line}", err=True)
+
+
 def run_list(form: str, store: Path | None) -> int:
     stored = runs(_store(store), on_skip=skipped)
     if form == "json":
@@ -155,6 +172,7 @@ def run_list(form: str, store: Path | None) -> int:
 
     console = stdout_console()
     console.print(fitted(lambda without: runs_table(stored, without), RUNS_SPARE, console, "json"))
+    _say_how_to_go_on(_store(store), stored)
     _say_unfinished(_store(store))
     return OK
 
