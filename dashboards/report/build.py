@@ -44,9 +44,9 @@ class TabContent:
     """Sentences above its views."""
     odd: list[str] = field(default_factory=list)
     """A line for each odd thing, or for several."""
+    views: list[View] = field(default_factory=list)
     odd_count: int = 0
     """Odd things of all lines."""
-    views: list[View] = field(default_factory=list)
 
     def add(self, shown: Shown) -> None:
         """Add what a view says beside its figure."""
