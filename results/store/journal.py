@@ -253,14 +253,15 @@ def unfinished_runs(store: str | Path) -> dict[str, RunEnd]:
     found: dict[str, RunEnd] = {}
     for path in sorted((Path(store) / FOLDER).glob(f"*{_RUN}")):
         with contextlib.suppress(OSError), path.open("rb") as file:
+            how = file.read().decode()
+            if how in ENDS:  # whoever noted it may hold the lock a moment longer
+                found[path.stem] = how
+                continue
             try:
-                locks = lock(file.fileno())
+                if lock(file.fileno()):
+                    found[path.stem] = "killed"
             except BlockingIOError:
                 found[path.stem] = "running"
-                continue
-            how = file.read().decode()
-            if how in ENDS or locks:
-                found[path.stem] = how if how in ENDS else "killed"
     return found
 
 

@@ -31,6 +31,7 @@ def run(tmp_path, capsys):
         out = tmp_path / f"{store}.json"
         out.unlink(missing_ok=True)
         code = main([*line.split(), "--store", str(tmp_path / store), "--output", str(out)])
+        gc.collect()  # a command of its own would end here, and with it its lock
         return code, json.loads(out.read_text()) if out.exists() else {}, capsys.readouterr().err
 
     return call

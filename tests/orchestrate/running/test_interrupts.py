@@ -36,9 +36,10 @@ def test_nothing_is_said_where_nothing_is_kept() -> None:
 def test_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(suite_run, "describe_launch", ctrl_c)
     assert main(f"run quick --backend mock -n 2 --store {tmp_path}".split()) == 130
-    err = capsys.readouterr().err.splitlines()[-1]
+    err, hint = capsys.readouterr().err.splitlines()[-2:]
     assert err.startswith(f"omb-py: error: interrupted: what was measured is kept in {tmp_path}, run "), err
     assert "; --resume=" in err and err.endswith(" measures the rest")
+    assert hint.startswith("omb-py: to go on: omb-py run --resume=") and hint.endswith(f"-n 2 --store {tmp_path}")
 
 
 def test_guidelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
