@@ -176,6 +176,25 @@ class GluedOption(Grouped):
         return ", ".join([f"{short}[{self.metavar}]", *long]), self.help or ""
 
 
+_WITH_DASHES = ("--launcher-args",)
+"""Options of benchmarks whose values are themselves options, and so begin with a dash."""
+
+
+def _with_dashes(args: Sequence[str]) -> list[str]:
+    """Join such a value with its option, which a command that passes it on does not know.
+
+    >>> _with_dashes(["allreduce", "--launcher-args", "-iface eth0", "-n", "2"])
+    ['allreduce', '--launcher-args=-iface eth0', '-n', '2']
+    """
+    joined: list[str] = []
+    for word in args:
+        if joined and joined[-1] in _WITH_DASHES:
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
 class Page(click.Command):
     """A command with sections after its options."""
 
@@ -212,7 +231,7 @@ class Page(click.Command):
             elif isinstance(param, click.Option) and not param.is_flag:
                 valued.update(param.opts)
         if ctx.ignore_unknown_options:  # words are passed on to a benchmark, which completes its own
-            return super().parse_args(ctx, unglue(args, valued, glued))
+            return super().parse_args(ctx, unglue(_with_dashes(args), valued, glued))
         shown, hidden = (_long_options(self.get_params(ctx), are_hidden) for are_hidden in (False, True))
         return super().parse_args(ctx, unglue(args, valued, glued, lambda name: complete_long(name, shown, hidden)))
 

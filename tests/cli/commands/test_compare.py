@@ -145,10 +145,11 @@ def test_trainings_of_other_work(run) -> None:  # type: ignore[no-untyped-def]
 
 def test_one_broken_side_is_named_and_what_was_measured_is_kept(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, out, err = run(f"{sides(new='die=1')} {SMALL}")
-    last = err.splitlines()[-1]
+    last, hint = err.splitlines()[-2:]
     assert code == 3 and out == ""
     assert last.startswith("omb-py: error: side NEW (--mock=die=1) is broken: ")
     assert "What was measured is kept in" in last and "1 launches of BASE and 0 launches of NEW" in last
+    assert hint.startswith("omb-py: to go on: omb-py compare --resume=")
     assert len(load(tmp_path)) == 2
 
 
@@ -247,7 +248,7 @@ class TestSuites:
         from omb_py.errors import UsageError
         from omb_py.orchestrate.compare import session
 
-        real, tried = session.start, []
+        real, tried = session.start_on_nodes, []
 
         def refusing(run, launch) -> None:  # type: ignore[no-untyped-def]
             if run.request.tags[SIDE_TAG] == "NEW" and any(cell.benchmark == "latency" for cell in launch.cells):
@@ -280,3 +281,11 @@ def test_the_comparison_is_named_where_a_side_holds_other_runs_too(run, tmp_path
     run(f"compare --set NEW:A=b --rounds 1 --launches 2 {SMALL} --mock version=1.0")
     told = refused(run, "compare library_version=1.0 library_version=1.1")
     assert f"holds both sides of a comparison: omb-py compare {run_of(tmp_path)} shows it" in told
+
+
+@pytest.mark.parametrize("command", ["compare --option NEW:warmup=20", "aa"])
+def test_a_value_that_begins_with_a_dash_is_the_benchmarks(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Letters of it were taken for short options: the h of ssh showed the help page."""
+    words = [*command.split(), "allreduce", "--launcher-args", "-launcher ssh", "--launcher", "nope"]
+    assert main(words) == 2
+    assert "unknown launcher 'nope'" in capsys.readouterr().err
