@@ -275,9 +275,19 @@ def _answer_text(report: CompareReport) -> str:
     for word, text in _IN_WORDS.items():
         if count := counts[word]:
             of = "" if told else f" of {cells}"
-            told.append(f"{text} in {count}{of}{_more(report, word)}")
+            told.append(f"{text} in {count}{of}{_tails(report, word, count)}{_more(report, word)}")
     measured = f"{NO_VERDICT_WORD}, since not all was measured; " if exit_code(report) == NO_VERDICT else ""
     return f"{measured}NEW is {', '.join(told) or 'not judged'}{without_text(report.lost)}"
+
+
+def _tails(report: CompareReport, word: str, count: int) -> str:
+    """In how many of the cells with a word the median has another one: their tail alone has changed."""
+    if word not in _CHANGES:
+        return ""
+    alone = sum(overall(judged) == word != judged.verdict for judged in report.judged if judged.answers)
+    if not alone:
+        return ""
+    return ", in the tail alone" if alone == count else f", in {alone} of them in the tail alone"
 
 
 def _more(report: CompareReport, word: str) -> str:
