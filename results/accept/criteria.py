@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -89,6 +90,15 @@ METRICS: Mapping[str, CriterionMetric] = {
 }
 
 
+def _spaced(value: str) -> str:
+    """A value with a space before its unit.
+
+    >>> _spaced("5ms"), _spaced("1.5 GB/s"), _spaced("")
+    ('5 ms', '1.5 GB/s', '')
+    """
+    return re.sub(r"(?<=[\d.])(?=[A-Za-zµ%])", " ", value)
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """A contract's bound, in µs, MB/s or %, with at least one end."""
@@ -102,9 +112,9 @@ class Range:
         """Write the bound in a unit, without one as it was given: ``at most 5 us``."""
         ends = []
         if self.low is not None:
-            ends.append(f"at least {(not unit and self.given[0]) or in_unit(self.low, dimension, unit)}")
+            ends.append(f"at least {(not unit and _spaced(self.given[0])) or in_unit(self.low, dimension, unit)}")
         if self.high is not None:
-            ends.append(f"at most {(not unit and self.given[1]) or in_unit(self.high, dimension, unit)}")
+            ends.append(f"at most {(not unit and _spaced(self.given[1])) or in_unit(self.high, dimension, unit)}")
         return ", ".join(ends)
 
 

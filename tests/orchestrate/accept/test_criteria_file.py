@@ -40,7 +40,7 @@ def test_bounds() -> None:
     assert one('benchmark = "iallreduce"\nmin = "50 %"').metric == "overlap"
     assert one('benchmark = "latency"\nmax = { 8 = "5 us", 1K = "9 us" }').sizes == (8, 1024)
     given = one('benchmark = "latency"\nmin = "10 us"\nmax = "5ms"')
-    assert given.bound_text(8) == "at least 10 us, at most 5ms", "as it was written"
+    assert given.bound_text(8) == "at least 10 us, at most 5 ms", "in the units that were written"
     assert given.bound_facts() == one('benchmark = "latency"\nmin = "10us"\nmax = "5000 us"').bound_facts()
 
 
