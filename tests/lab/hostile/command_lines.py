@@ -97,6 +97,8 @@ def command_line(rng: random.Random) -> list[str]:
         if rng.random() < 0.3:
             words.append(rng.choice(("8:8", "mock", "2", *ODD)))
     # ranks that are asked for are simulated; what is measured is short
+    if first == "rehearse":  # with real nodes it becomes the command, and this process with it
+        words.insert(1, "--simulated")
     if first in OURS:
         taken = {flag for param in OURS[first].make().params for flag in param.opts}
         words += [word for flag, value in SHORT.items() if flag in taken for word in (flag, value)]
