@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -109,7 +110,7 @@ class Interleaved(Generic[Key]):
             rotations, differences = self._pooled(look)
             share = SPENDING[self._declared - 1][look - 1]
             asked = (made >= look) & (direction == 0) & (rotations.counts >= fewest_pairs(share * self._alpha))
-            exchanged = Rotations(differences, self._kinds, self._floors, exchanges)
+            exchanged = cache(partial(Rotations, differences, self._kinds, self._floors, exchanges))
             found = judge_family(rotations, exchanged, direction == 0, asked, share * self._alpha)
             direction = np.where(asked, found.direction, direction)
             adjusted = np.where(asked, np.minimum(adjusted, found.adjusted / share), adjusted)

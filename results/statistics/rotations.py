@@ -210,7 +210,7 @@ class FamilyOutcome:
 
 def judge_family(
     rotations: Rotations,
-    exchanged: Rotations,
+    exchanged: Callable[[], Rotations],
     open_ones: NDArray[np.bool_],
     asked: NDArray[np.bool_],
     level: float,
@@ -221,8 +221,8 @@ def judge_family(
     (P. Westfall and S. Young, Resampling-Based Multiple Testing, 1993).
 
     Args:
-        exchanged: the same pairs under :func:`exchanges`, which must agree as far as their number can tell: times of
-            few values, as of two kinds of launches, are clear to rotations too often.
+        exchanged: gives the same pairs under :func:`exchanges`, which must agree as far as their number can tell: times
+            of few values, as of two kinds of launches, are clear to rotations too often.
         open_ones: the family: questions of which nothing was shown before.
         asked: those of the family that are judged; the others stay in it, so no look chooses its own family.
         level: chance of any false direction.
@@ -239,9 +239,10 @@ def judge_family(
             _, freedom = rotations.errors(family)
             tail = scipy.special.stdtr(np.maximum(1.0, freedom[np.searchsorted(family, judged)]), -np.abs(observed))
             p = np.where(beyond, np.minimum(p, 2 * family.size * tail), p)
-        alike, largest = exchanged.statistics(family)
-        exact = np.minimum(1.0, 2 * share_above(np.abs(alike[np.searchsorted(family, judged)]), largest))
-        p = np.where(exact <= max(level, 2 / len(largest)), p, np.maximum(p, exact))
+        if (p <= level).any():
+            alike, largest = exchanged().statistics(family)
+            exact = np.minimum(1.0, 2 * share_above(np.abs(alike[np.searchsorted(family, judged)]), largest))
+            p = np.where(exact <= max(level, 2 / len(largest)), p, np.maximum(p, exact))
         adjusted[judged] = p
         clear = np.flatnonzero(p <= level)
         if not clear.size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -40,8 +41,8 @@ def rotated(
 def judged(differences: Matrix, asked: np.ndarray | None = None, level: float = 0.01) -> FamilyOutcome:
     """What one look says of questions that are all open."""
     everybody = np.ones(differences.shape[1], dtype=bool)
-    both = rotated(differences), rotated(differences, turns=exchanges)
-    return judge_family(*both, everybody, everybody if asked is None else asked, level)
+    exchanged = partial(rotated, differences, turns=exchanges)
+    return judge_family(rotated(differences), exchanged, everybody, everybody if asked is None else asked, level)
 
 
 def smallest_p(differences: Matrix) -> float:
@@ -69,9 +70,8 @@ def test_differences_of_few_values_are_held_to_what_exchanges_say() -> None:
     differences = np.random.default_rng(4).choice([0.0, math.log(2), -math.log(2)], (10, 20), p=[0.5, 0.25, 0.25])
     differences[:, 0] = [math.log(2)] * 8 + [0.0, 0.0]
     found = judged(differences)
-    both = rotated(differences), rotated(differences)
-    everybody = np.ones(20, dtype=bool)
-    assert judge_family(*both, everybody, everybody, 0.01).direction[0] == 1, "by rotations alone"
+    everybody, alone = np.ones(20, dtype=bool), rotated(differences)
+    assert judge_family(alone, lambda: alone, everybody, everybody, 0.01).direction[0] == 1, "by rotations alone"
     assert found.direction[0] == 0 and found.adjusted[0] > 0.01
 
 
