@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.backends.capabilities import LibraryKnobs
-from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.interrupts import kept_text, resumable
+from omb_py.orchestrate.running.interrupts import InterruptedLaunches, kept_text, resumable
 from omb_py.orchestrate.running.lost_nodes import NodesLeft, NodesLost, all_hosts, go_on
 from omb_py.orchestrate.running.resume import (
     LOST,
@@ -144,7 +144,11 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
         tuned = write_files(report, request.folder, request.library)
         if request.guidelines and tuned is not None:
             sizes = [(cell.point.benchmark, cell.point.ranks, cell.size) for cell in report.proved]
-            report.mended = mended(report.table.rules, sizes, checked[0].request, tuned, launcher)
+            try:
+                report.mended = mended(report.table.rules, sizes, checked[0].request, tuned, launcher)
+            except Interrupted as error:
+                cause = error.cause if isinstance(error, InterruptedLaunches) else str(error)
+                raise Interrupted(f"{cause}, while guidelines were checked") from None
     if not report.marginal:
         forget_design(store, run.run_id, TUNING)
     return report
