@@ -231,17 +231,18 @@ def judge_family(
     adjusted = np.ones(len(asked))
     while (judged := np.flatnonzero(asked & (direction == 0))).size:
         family = np.flatnonzero(open_ones & (direction == 0))
+        places = np.searchsorted(family, judged)
         observed, largest = rotations.statistics(family)
-        observed = observed[np.searchsorted(family, judged)]
+        observed = observed[places]
         p = np.minimum(1.0, 2 * share_above(np.abs(observed), largest))
         beyond = p <= 2 / ROTATIONS  # no rotation is as far: Student's tail says how far that is
         if beyond.any():
             _, freedom = rotations.errors(family)
-            tail = scipy.special.stdtr(np.maximum(1.0, freedom[np.searchsorted(family, judged)]), -np.abs(observed))
+            tail = scipy.special.stdtr(np.maximum(1.0, freedom[places]), -np.abs(observed))
             p = np.where(beyond, np.minimum(p, 2 * family.size * tail), p)
         if (p <= level).any():
             alike, largest = exchanged().statistics(family)
-            exact = np.minimum(1.0, 2 * share_above(np.abs(alike[np.searchsorted(family, judged)]), largest))
+            exact = np.minimum(1.0, 2 * share_above(np.abs(alike[places]), largest))
             p = np.where(exact <= max(level, 2 / len(largest)), p, np.maximum(p, exact))
         adjusted[judged] = p
         clear = np.flatnonzero(p <= level)
