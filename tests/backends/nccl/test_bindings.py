@@ -32,16 +32,14 @@ from omb_py.orchestrate.info import doctor
 from omb_py.orchestrate.info.catalogue import list_targets
 from omb_py.suites.registry import BENCHMARKS
 from tests.backends.nccl.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails, load_standin
-from tests.support.c_library import COMPILER
 from tests.support.capabilities import with_methods
 from tests.support.machines.mpi import ROOT
-from tests.support.machines.standin import report
+from tests.support.machines.standin import needs_compiler, report
 from tests.support.planning import plan
 
 PYTHON = BINDINGS[1:]
 PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "standin" / "python")))
 pytestmark = pytest.mark.calm
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 
 
 SPOILED = ("allreduce", "alltoallv")

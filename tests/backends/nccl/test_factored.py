@@ -18,12 +18,10 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.lab.gpu.parts import STAND_INS
-from tests.support.c_library import COMPILER
-from tests.support.machines.standin import library, report
+from tests.support.machines.standin import library, needs_compiler, report
 from tests.support.optional import needs_torch
 
 pytestmark = pytest.mark.calm
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 SIZE = 1920
 """Divides by 2 and 3 ranks' blocks of every type."""
 EVERY = [

@@ -15,8 +15,7 @@ from omb_py.engine.program.buffers import ON_DEVICE
 from tests.lab.gpu import first_run
 from tests.lab.gpu.first_run import CALLS, FirstRunStep, Kit, run_steps
 from tests.lab.gpu.parts import MODES
-from tests.support.c_library import COMPILER
-from tests.support.machines.standin import library
+from tests.support.machines.standin import library, needs_compiler
 from tests.support.optional import needs_torch
 
 OF_NCCL_TESTS = re.compile(r"one rank: \w+_perf of nccl-tests")
@@ -84,7 +83,7 @@ def test_no_step_may_take_longer_than_the_whole_and_each_has_a_name(call: int, t
 @pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.timeout(3600)  # a minute and a half where nothing else runs
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+@needs_compiler
 @needs_torch
 @pytest.mark.parametrize("call", CALLS)
 def test_all_steps_are_ok_on_the_simulated_device(call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

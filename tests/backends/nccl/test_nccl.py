@@ -29,12 +29,10 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS, find
-from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import ROOT, environment, run_command, run_omb_py
-from tests.support.machines.standin import library, report, start
+from tests.support.machines.standin import library, needs_compiler, report, start
 from tests.support.sessions.nccl_cells import MULTIPLIED
 
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 Cell = dict[str, Any]
 
 COLLECTIVES = tuple(

@@ -15,11 +15,9 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import find
-from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import ROOT, run_omb_py
-from tests.support.machines.standin import library, report
+from tests.support.machines.standin import library, needs_compiler, report
 
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 PUTS = ("put_latency", "put_bw", "put_bibw")
 VERSION = "23203"
 CELLS: list[dict[str, Any]] = [

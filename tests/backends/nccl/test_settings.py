@@ -22,11 +22,9 @@ from omb_py.engine.program.language import Region, Step
 from omb_py.errors import EnvironmentProblem
 from omb_py.testing import simulated_device
 from tests.backends.nccl.test_nccl import Cell
-from tests.support.c_library import COMPILER
-from tests.support.machines.standin import library, report
+from tests.support.machines.standin import library, needs_compiler, report
 
 pytestmark = pytest.mark.calm
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 ALGORITHMS = (
     ("allreduce", "tree+ring", "TREE"),
     ("allreduce", "collnetdirect+collnetchain", "COLLNET_DIRECT"),

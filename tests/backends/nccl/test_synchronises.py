@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from omb_py.engine.devices import SYNCHRONISES
-from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import ROOT
-from tests.support.machines.standin import report
+from tests.support.machines.standin import needs_compiler, report
 
 DELAY_US = 4000
 """No operation of the simulated device begins earlier: a sample that is shorter did not wait."""
@@ -55,7 +54,7 @@ def launched() -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+@needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize("why", CASES)
 def test_nothing_is_wrong_with_it_and_something_without(why: str) -> None:

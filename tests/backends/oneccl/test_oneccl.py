@@ -22,10 +22,8 @@ from omb_py.engine.program.language import Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import BENCHMARKS, find
-from tests.support.c_library import COMPILER
-from tests.support.machines.standin import library, report
+from tests.support.machines.standin import library, needs_compiler, report
 
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in library")
 IS_HERE = any(Path(path).exists() for path in ONECCL.candidates() if "/" in path)
 Cell = dict[str, Any]
 COLLECTIVES = (

@@ -23,9 +23,8 @@ from omb_py.orchestrate.running import joined_run
 from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
 from omb_py.orchestrate.running.run import connection_of, new_run, spec_of
 from tests.lab.hostile.foreign_launches import try_cell
-from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import run_command, run_omb_py
-from tests.support.machines.standin import library
+from tests.support.machines.standin import library, needs_compiler
 from tests.support.patience import PATIENCE_S
 from tests.support.planning import plan
 
@@ -157,7 +156,7 @@ def test_whoever_dies_in_a_foreign_launch_ends_the_job_and_is_named(who: str, wh
 
 
 @pytest.mark.mpi
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+@needs_compiler
 def test_a_joined_rank_connects_with_the_cells_and_keeps_the_library_s_lines_off_stdout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

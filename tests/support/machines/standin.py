@@ -14,9 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.support.c_library import STRICT, shared_library
+import pytest
+
+from tests.support.c_library import COMPILER, STRICT, shared_library
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.patience import PATIENCE_S
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in library")
 
 ALONE_S = 1.0
 """How long the other ranks go on when one has failed."""

@@ -11,8 +11,7 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import UsageError
 from omb_py.results.dialects.nccl.command_line import benchmark_of, translate
-from tests.support.c_library import COMPILER
-from tests.support.machines.standin import library
+from tests.support.machines.standin import library, needs_compiler
 
 IN_A_JOB = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "8", "PMI_RANK": "0", "PMI_SIZE": "8"}
 
@@ -139,7 +138,7 @@ def test_a_variable_without_an_equal_is_refused() -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+@needs_compiler
 @pytest.mark.parametrize("program", ["./build/all_reduce_perf", "all_gather_perf"])
 def test_a_line_of_their_readme_is_measured_and_printed_in_their_text(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -163,7 +162,7 @@ def test_a_line_of_their_readme_is_measured_and_printed_in_their_text(
 
 
 @pytest.mark.mpi
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+@needs_compiler
 @pytest.mark.parametrize(
     ("line", "rows", "lines"),
     [
