@@ -44,7 +44,8 @@ def test_a_side_whose_launcher_fails_is_named(tmp_path: Path, capsys: pytest.Cap
     seed = next(seed for seed in range(100) if sides_of(seed, 0)[0] == "BASE")
     line = f"compare --option NEW:launcher-args=--no-such-option allreduce -n 2 -m 8:8 -i 10 --launches 2 --seed {seed}"
     assert main([*line.split(), "--store", str(tmp_path)]) == 3
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert "side NEW (--launcher-args=--no-such-option) is broken" in last
-    assert "1 launches of BASE and 0 launches of NEW" in last
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert "side NEW (--launcher-args=--no-such-option) is broken" in error
+    assert "1 launches of BASE and 0 launches of NEW" in error
+    assert hint.startswith("omb-py: to go on: omb-py compare --resume=")
     assert len(load(tmp_path)) == 1
