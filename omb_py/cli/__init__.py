@@ -96,6 +96,10 @@ def _run(words: list[str]) -> int:
                 use_own_mpi(joined_environment(os.environ) is not None)
             from omb_py.cli.app import invoke
 
+            if any(word.startswith("--resume") for word in options):
+                from omb_py.cli.resuming import whole_line
+
+                words = whole_line(words, sys.stderr.write if _rank() == 0 else len)
             return invoke(words)
     except BrokenPipeError:
         raise

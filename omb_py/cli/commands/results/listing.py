@@ -16,6 +16,7 @@ from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, 
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, table_option
 from omb_py.cli.output import form_option, output_path, write_file
+from omb_py.cli.resuming import takes_resume
 from omb_py.cli.stored_cells import filters, skipped, where_option
 from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
@@ -142,8 +143,6 @@ def _say_unfinished(store: Path) -> None:
         click.echo(f"omb-py: {what}: {recover_command(store)} stores what they had measured", err=True)
 
 
-_RESUMED = ("run", "compare", "accept", "tune")
-"""Commands with ``--resume``."""
 _HINTS = 3
 """Most runs, the newest, of which the list says how they go on."""
 
@@ -153,7 +152,7 @@ def _say_how_to_go_on(store: Path, stored: Sequence[RunSummary]) -> None:
     provenance = provenance_of(store)
     for run in [run for run in stored if run.state not in (None, "running")][-_HINTS:]:
         match provenance(f"{run.run_id}-0"):
-            case {"run": {"tool": {"command_line": [_, str() as command, *rest]}}} if command in _RESUMED:
+            case {"run": {"tool": {"command_line": [_, str() as command, *rest]}}} if takes_resume(command):
                 line = resuming([command, *map(str, rest)], run.run_id)
                 click.echo(f"omb-py: run {run.run_id}: {run.state}; to go on: {line}", err=True)
 
@@ -181,7 +180,9 @@ def run_show(run: str, form: str, full: bool, percentiles: tuple[float, ...] | N
     rows = show(_store(store), run, on_skip=skipped)
     if form == USUAL.name:
         options = TextOptions(full, percentiles or ())
+        look = provenance_of(_store(store))
         for head, of_launch in launches_of(rows):
+            head += _disturbed(look(str(of_launch[0]["launch_id"])))
             click.echo(f"{head}{USUAL.export(of_launch, lambda launch: {}, options)}", nl=False)
         return OK
     printer = AtEnd(form)
@@ -189,6 +190,14 @@ def run_show(run: str, form: str, full: bool, percentiles: tuple[float, ...] | N
         printer.row(row)
     printer.close()
     return OK
+
+
+def _disturbed(provenance: Mapping[str, object]) -> str:
+    """A comment where other programs used much of the machine before a launch; else an empty text."""
+    match provenance:
+        case {"launch": {"busy_before": str() as busy}}:
+            return f"\n# {busy}"
+    return ""
 
 
 def launches_of(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:

@@ -1,0 +1,89 @@
+"""``--resume`` without the other words: the run knows the command line that began it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from omb_py.cli.registry import commands
+from omb_py.errors import UsageError
+from omb_py.options.request import DEFAULT_STORE, NEWEST
+
+
+def takes_resume(name: str) -> bool:
+    """Whether a command has the option ``--resume``."""
+    command = commands().get(name)
+    return command is not None and any("--resume" in param.opts for param in command.make().params)
+
+
+def whole_line(words: Sequence[str], say: Callable[[str], object] = sys.stderr.write) -> list[str]:
+    """The words of the command line that goes on, where only ``--resume`` and ``--store`` stand behind the command.
+
+    Args:
+        words: the words after ``omb-py``.
+        say: shows a line with what is run in their place.
+
+    Returns:
+        The same words where there are others, which say themselves what goes on.
+
+    Raises:
+        UsageError: the store has no such run of this command without its end, or not all of its words.
+    """
+    asked = _alone(words)
+    if asked is None or not takes_resume(words[0]):
+        return list(words)
+    which, folder = asked
+    store = Path(folder or os.environ.get("OMB_PY_STORE") or DEFAULT_STORE)
+    run_id, begun = _begun(words[0], which, store)
+    from omb_py.results.repro_command import resuming
+    from omb_py.results.store.redact import REDACTED
+
+    named = any(word.partition("=")[0] in ("--store", "--no-store") for word in begun)
+    line = resuming([words[0], *([] if named or not folder else ["--store", folder]), *begun], run_id)
+    if any(REDACTED in word for word in begun):
+        raise UsageError(f"--resume={run_id}: a secret of its command line is not stored: fill it in: {line}")
+    say(f"omb-py: goes on: {line}\n")
+    return shlex.split(line)[1:]
+
+
+def _alone(words: Sequence[str]) -> tuple[str, str] | None:
+    """(run, store) of a command line that has nothing else; the store is empty where none is given."""
+    rest, which, store = list(words[1:]), "", ""
+    while rest:
+        word = rest.pop(0)
+        name, glued, value = word.partition("=")
+        if name == "--resume" and not which:
+            following = rest.pop(0) if not glued and rest and not rest[0].startswith("-") else NEWEST
+            which = value or following
+        elif name == "--store" and (glued or rest):
+            store = value if glued else rest.pop(0)
+        else:
+            return None
+    return (which, store) if which else None
+
+
+def _begun(command: str, which: str, store: Path) -> tuple[str, list[str]]:
+    """The id and the words of the newest run of a command that has not reached its end. Raises UsageError."""
+    from omb_py.results.store.paths import pass_over
+    from omb_py.results.store.provenance import provenance_of
+    from omb_py.results.store.recovery import recover
+    from omb_py.results.store.runs import runs
+
+    if store.is_dir():
+        recover(store)
+        look = provenance_of(store)
+        for run in reversed(runs(store, on_skip=pass_over)):
+            fits = which == NEWEST or run.run_id.startswith(which)
+            if not fits or run.state in (None, "running"):
+                continue
+            match look(f"{run.run_id}-0"):
+                case {"run": {"tool": {"command_line": [_, str() as begun, *rest]}}} if begun == command:
+                    return run.run_id, list(map(str, rest))
+    named = "" if which == NEWEST else f"={which}"
+    raise UsageError(
+        f"--resume{named}: no interrupted {command} in {str(store)!r} with its command line: see omb-py results list, "
+        "or repeat the command line and add --resume"
+    )
