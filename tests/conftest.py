@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from omb_py.engine.measuring.cache_rotation import CACHE_BYTES
+from omb_py.orchestrate.launching.machine_state import MachineState
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 if ROOT not in sys.path:  # so that tests.support is found also where pytest is not run as python -m pytest
@@ -51,6 +52,13 @@ def the_same_seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """Runs of a test that give no seed draw the same ones each time: what holds by luck must not hold today only."""
     seeds = random.Random(request.node.nodeid)
     monkeypatch.setattr("omb_py.orchestrate.running.run.drawn_seed", lambda: seeds.randrange(1 << 31))
+
+
+@pytest.fixture(autouse=True)
+def nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a test's own process the machine is quiet: what it prints depends on no other program."""
+    quiet = MachineState(2, 0.0, 0.0, 2, False, None, None)
+    monkeypatch.setattr("omb_py.orchestrate.running.run.observe", lambda started: quiet)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -166,4 +166,6 @@ class LaunchSection(AskedFacts, total=False):
     started_at: str
     thread_level_asked: str
     elapsed_s: float
+    busy_before: str
+    """A sentence where other programs used much of the machine before the first launch."""
     other_cores: float | None

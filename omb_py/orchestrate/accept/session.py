@@ -43,7 +43,7 @@ from omb_py.orchestrate.accept.progress_log import (
     log_of,
     read_log,
 )
-from omb_py.orchestrate.launching.machine_state import machine_facts, observe
+from omb_py.orchestrate.launching.machine_state import machine_facts, say_what_disturbs
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip, most_reasons
@@ -191,9 +191,8 @@ class _Acceptance:
             past = f"judged at {self.log.done}; judged again" if self.log.done else "interrupted; resumed"
             out.deviations.append(f"{past} at {now()}, after {counted(launches, 'launch')}")
             self.run.note(f"run {self.run.run_id} goes on: {counted(launches, 'launch')} in the store")
-        machine = None if all(in_process(r.request.backends) for r in requests) else observe()
-        for line in machine.warnings() if machine else ():
-            self.run.note(f"warning: {line}")
+        simulated = all(in_process(r.request.backends) for r in requests)
+        machine = None if simulated else say_what_disturbs(self.run.note)
         self.log.path = log_of(self.store, self.run.run_id)
         if self.log.begun is None:
             self.log.begin(begun)

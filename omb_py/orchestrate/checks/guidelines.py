@@ -21,7 +21,7 @@ from omb_py.orchestrate.planning.rules import check_ranks
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.lost_nodes import NodesLeft, NodesLost, all_hosts, go_on, start_on_nodes
-from omb_py.orchestrate.running.run import new_run
+from omb_py.orchestrate.running.run import new_run, say_busy
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.printing.printers import Kept
 from omb_py.results.checks.guideline_report import GuidelineReport, report_of
@@ -148,6 +148,7 @@ def _check(
     plans, shared = plan_launches(fit), fit[0].request
     kept = Kept()
     run = replace(new_run(shared, plans), printer=kept, where=where)
+    say_busy(run)
     run.note(
         f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {fit[0].request.repetition.launches} launches"
     )

@@ -21,7 +21,7 @@ from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.resolution import resolve
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.run import finish, new_run, start
+from omb_py.orchestrate.running.run import finish, new_run, say_busy, start
 from omb_py.orchestrate.running.suite_run import run_apart
 from omb_py.results.checks import links
 from omb_py.results.checks.isolation import Culprit, Isolation, Split
@@ -67,6 +67,7 @@ class GroupSearch:
         self._check()
         request = self.request.changed(benchmark=self.benchmark.name, format=SILENT)
         run = new_run(request, [])
+        say_busy(run)
         try:
             return self._searched(run, leaves)
         finally:

@@ -27,7 +27,7 @@ from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.resolution import resolve
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.run import finish, new_run, start
+from omb_py.orchestrate.running.run import finish, new_run, say_busy, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.results.checks import links
 from omb_py.results.checks.pair_logs import LARGE, SMALL, USUAL_NAMES, PairNames, read_pairs
@@ -79,6 +79,7 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
     ranks = request.ranks or 0
     request = request.changed(benchmark="latency", format=SILENT)
     run = new_run(request, [])
+    say_busy(run)
     members = tuple(range(ranks))
     try:
         first = measured_pairs(run, request, design, members, PARTS[0])

@@ -25,7 +25,7 @@ from omb_py.orchestrate.compare.stored_pairs import (
     stored_pairs,
 )
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
-from omb_py.orchestrate.launching.machine_state import machine_facts, observe
+from omb_py.orchestrate.launching.machine_state import machine_facts, say_what_disturbs
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
@@ -273,10 +273,7 @@ def compare_once(
     nodes = nodes or NodesLeft(all_hosts(sides["BASE"].requests[0]))
     measurer, design, store = _begin(sides, CompareDesign(rules, launches, 0, budget_s), kind, resume, run_id, nodes)
     run = measurer.main
-    simulated = all(in_process([plan.backend]) for plan in measurer.base_plans)
-    machine = None if simulated else observe()
-    for line in machine.warnings() if machine else ():
-        run.note(f"warning: {line}")
+    machine = None if in_process(plan.backend for plan in measurer.base_plans) else say_what_disturbs(run.note)
     if budget_s is None and not can_show(launches, rules.alpha, rules.rounds):
         fewest = next(n for n in range(launches, 100) if can_show(n, rules.alpha, rules.rounds))
         plural = "round" if rules.rounds == 1 else "rounds"

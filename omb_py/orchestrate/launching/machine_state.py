@@ -43,13 +43,7 @@ class MachineState:
 
     def warnings(self) -> list[str]:
         """Sentences on what disturbs measurements here, with what to do; none on a quiet machine."""
-        lines = []
-        if self.busy_cores is not None and self.busy_cores > BUSY_SHARE * self.cores:
-            load = "" if self.load is None else f" (load {self.load:.1f})"
-            lines.append(
-                f"busy machine: other programs use {self.busy_cores:.1f} of {self.cores} cores{load}: end them, or "
-                "expect wide spreads"
-            )
+        lines = [busy] if (busy := self.busy()) else []
         if self.restricted:
             lines.append(
                 f"affinity: this process may use {self.usable} of {self.cores} cores: start it without taskset to "
@@ -64,29 +58,42 @@ class MachineState:
             lines.append(f"hot machine: it was throttled {self.throttled} times just now: let it cool, or mend cooling")
         return lines
 
+    def busy(self) -> str:
+        """A sentence where other programs use too much of the machine; else an empty text."""
+        if self.busy_cores is None or self.busy_cores <= BUSY_SHARE * self.cores:
+            return ""
+        load = "" if self.load is None else f" (load {self.load:.1f})"
+        used = f"other programs use {self.busy_cores:.1f} of {self.cores} cores{load}"
+        return f"busy machine: {used}: end them, or expect wide spreads"
+
     def as_dict(self) -> dict[str, object]:
         """Return the state as plain data, with the warnings."""
         return {**asdict(self), "warnings": self.warnings()}
 
 
 def observe(
-    proc: Path = Path("/proc"), system: Path = Path("/sys"), wait: Callable[[float], None] = time.sleep
+    proc: Path = Path("/proc"),
+    system: Path = Path("/sys"),
+    wait: Callable[[float], None] = time.sleep,
+    started: bool = False,
 ) -> MachineState:
     """Watch this machine for a quarter of a second, while nothing of ours is measured.
 
     Args:
         wait: sleeps for a number of seconds.
+        started: whether a launcher has started this process and others of the job, which are no other programs.
     """
     from omb_py.launchers.core_binding import processors
 
     usable = len(os.sched_getaffinity(0))
     cores = os.cpu_count() or usable
-    before, hot = busy_ticks(proc), throttle_count(system)
+    before, hot, ours = busy_ticks(proc), throttle_count(system), sibling_ticks(proc) if started else {}
     wait(_WATCH_S)
-    after, hotter = busy_ticks(proc), throttle_count(system)
+    after, hotter, own = busy_ticks(proc), throttle_count(system), sibling_ticks(proc) if started else {}
     busy = None
     if before is not None and after is not None and after[1] > before[1]:
-        busy = cores * (after[0] - before[0]) / (after[1] - before[1])
+        of_job = sum(ticks - ours.get(process, 0) for process, ticks in own.items())
+        busy = cores * max(0, after[0] - before[0] - of_job) / (after[1] - before[1])
     load = None
     with contextlib.suppress(OSError):
         load = os.getloadavg()[0]
@@ -109,6 +116,35 @@ def busy_ticks(proc: Path = Path("/proc")) -> tuple[int, int] | None:
         return None
     busy = user + nice + system + irq + softirq + steal
     return busy, busy + idle + iowait
+
+
+def sibling_ticks(proc: Path = Path("/proc"), parent: int | None = None) -> dict[int, int]:
+    """Number of each process that `parent` has started -> ticks that it was busy; `parent` is ours where None is given.
+
+    The processes of a launcher on one node have the same parent, as the proxy of mpiexec.
+    """
+    parent = os.getppid() if parent is None else parent
+    ticks: dict[int, int] = {}
+    for stat in proc.glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):  # a process that ended meanwhile
+            # proc_pid_stat(5): the name, which may hold blanks, ends at the last parenthesis; then state, parent, …
+            words = stat.read_text().rpartition(")")[2].split()
+            if int(words[1]) == parent:
+                ticks[int(stat.parent.name)] = int(words[11]) + int(words[12])
+    return ticks
+
+
+def say_what_disturbs(note: Callable[[str], None], watch: Callable[[], MachineState] | None = None) -> MachineState:
+    """Watch this machine before the first launch, and note all that disturbs measurements; its state.
+
+    Args:
+        note: shows a line.
+        watch: watches the machine (default: :func:`observe`).
+    """
+    state = (watch or observe)()
+    for line in state.warnings():
+        note(f"warning: {line}")
+    return state
 
 
 class OtherWork:

@@ -25,7 +25,7 @@ from omb_py.orchestrate.compare.stored_pairs import (
     planned_before,
     stored_pairs,
 )
-from omb_py.orchestrate.launching.machine_state import OtherWork, machine_facts, observe
+from omb_py.orchestrate.launching.machine_state import OtherWork, machine_facts, observe, say_what_disturbs
 from omb_py.orchestrate.programs.clock_limits import clock_limits, why_other_limits
 from omb_py.orchestrate.programs.command import OUT, SideProgram
 from omb_py.orchestrate.programs.exchanged import ExpectedLibrary, why_not_exchanged
@@ -160,9 +160,7 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
 
 def _measured(measurer: ProgramMeasurer, plan: CompareDesign) -> CompareReport:
     design = measurer.design
-    machine = observe()
-    for line in machine.warnings():
-        design.note(f"warning: {line}")
+    machine = say_what_disturbs(design.note, observe)
     cells = measurer.try_out()
     rules = plan.rules
     if plan.budget_s is None and not can_show(plan.launches, rules.alpha, rules.rounds):

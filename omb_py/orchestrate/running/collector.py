@@ -54,6 +54,8 @@ class CommandState:
     progress: Progress = field(default_factory=silent)
     begun: bool = False
     """Whether the ranks of any launch began: what starts them works here."""
+    busy: str = ""
+    """A sentence where other programs used much of this machine before the first launch."""
     other_cores: list[float] = field(default_factory=list)
     """For each launch whose processes are our children: the mean number of cores that other programs used."""
     repeated: list[str] = field(default_factory=list)
@@ -145,6 +147,7 @@ class Collector:
             "started_at": self.started_at,
             "thread_level_asked": self.plan.needs.thread_level,
             **self.launcher,
+            **({"busy_before": self.run.command.busy} if self.run.command.busy else {}),
         }
         run = {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)}
         self.provenance = {"run": run, "launch": self._launch, **facts}

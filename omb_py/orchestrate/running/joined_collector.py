@@ -51,6 +51,7 @@ def _collect(job: Job, descriptor: int, say: Callable[[OmbError], None]) -> int:
     stored = stored_progress(launch.requests, job.resume)
     left = [launch] if stored is None else remaining([launch], stored)
     run = begin_run(launch.requests, [launch], left, stored, job.resume, job.run_id)
+    run.command.busy = job.busy
     launch = left[0] if left else replace(launch, cells=())
     for note in job.notes:
         run.note(note)

@@ -27,7 +27,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.rank_process import ignore_interrupts, measure_on
-from omb_py.orchestrate.running.run import RunOutcome, connection_of, new_run, unjoined
+from omb_py.orchestrate.running.run import RunOutcome, connection_of, new_run, say_busy, unjoined
 from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
 from omb_py.orchestrate.supervision.leftovers import LeftoverRecord, segments
 
@@ -113,6 +113,8 @@ class Job:
     skips: list[Skip] = field(default_factory=list)
     resume: str | None = None
     run_id: str = ""
+    busy: str = ""
+    """As :attr:`omb_py.orchestrate.running.collector.CommandState.busy`."""
 
 
 class CollectorProcess:
@@ -123,8 +125,11 @@ class CollectorProcess:
         run = new_run(job.launch.requests[0], [job.launch])
         self.run_id = run.run_id
         run.lock = None  # the collector takes it
+        say_busy(run)
         requests = tuple(request.changed(seed=run.seed) for request in job.launch.requests)
-        self._job = replace(job, launch=replace(job.launch, requests=requests), run_id=run.run_id)
+        self._job = replace(
+            job, launch=replace(job.launch, requests=requests), run_id=run.run_id, busy=run.command.busy
+        )
         self.address = self.token = ""
         self._reader, writer = os.pipe()
         self._child = subprocess.Popen(

@@ -22,7 +22,7 @@ from omb_py.launchers.registry import job_around
 from omb_py.options.request import SILENT, Request
 from omb_py.options.table import sizes_of
 from omb_py.orchestrate.launching.launch_command import HERE, command_for, machine_of, ranks_for
-from omb_py.orchestrate.launching.machine_state import OtherWork
+from omb_py.orchestrate.launching.machine_state import OtherWork, observe
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest, in_place_alone, reachable, resolve
@@ -96,6 +96,7 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
         *in_place_alone(checked),
     )
     run = new_run(request, plans)
+    say_busy(run)
     run.command.progress.plan([len(launch.cells) for launch in plans])
     refused: dict[tuple[str, str], EnvironmentProblem] = {}
     try:
@@ -149,6 +150,17 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     run_id = run_id or f"{started}-{os.urandom(3).hex()}"
     held = RunLock(request.store, run_id) if request.store is not None else None
     return Run(run_id, seed, request, _printer(request, tables), {}, note=note, command=command, lock=held)
+
+
+def say_busy(run: Run) -> None:
+    """Say first, and keep for the store, where other programs use much of this machine. Simulated ranks feel nothing.
+
+    It is a note on stderr: what stdout holds is C's text, or a table that programs read.
+    """
+    if not in_process(run.request.backends):
+        run.command.busy = observe(started=joined_environment(os.environ) is not None).busy()
+    if run.command.busy:
+        run.note(f"warning: {run.command.busy}")
 
 
 def _printer(request: Request, tables: int) -> Printer:

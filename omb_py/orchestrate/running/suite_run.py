@@ -26,7 +26,7 @@ from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
 from omb_py.orchestrate.running.lost_nodes import FEWEST_NODES, NodesLeft, NodesLost, all_hosts, start_on_nodes
 from omb_py.orchestrate.running.resume import SuiteProgress, note_new, progress, remaining
-from omb_py.orchestrate.running.run import describe_launch, finish, new_run
+from omb_py.orchestrate.running.run import describe_launch, finish, new_run, say_busy
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
 from omb_py.results.units import named_nodes
@@ -76,6 +76,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
         print_skipped(skips)
         raise EnvironmentProblem("nothing of this suite can be measured here")
     run = begin_run(requests, launches, left, stored, resume)
+    say_busy(run)
     rest = Rest(run, expanded.checked, NodesLeft(all_hosts(requests[0])), stored, skips)
     try:
         with resumable(lambda: kept_text(run, resumes=True), run, resumes=True):

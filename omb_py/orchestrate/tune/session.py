@@ -26,7 +26,7 @@ from omb_py.orchestrate.running.resume import (
     lost_before,
     note_new,
 )
-from omb_py.orchestrate.running.run import new_run
+from omb_py.orchestrate.running.run import new_run, say_busy
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.orchestrate.tune.conclusion import files_of, proposal, report_of, unproven_files, write_files
 from omb_py.orchestrate.tune.launches import TRIAL, CandidateFailed, StoredTuning, TuneLauncher, stored_rows
@@ -116,6 +116,7 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
     store = checked[0].request.store
     assert store is not None  # _tunable has refused others
     stored, run = _begin(request, checked, plans, store, nodes)
+    say_busy(run)
     launcher = TuneLauncher(run, stored, clock, stored.next_index, budget_s=request.budget_s)
     searching = [
         Searching.of(each, plan, (DEFAULT, *part.settings), _design(request, run.seed, plan))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from omb_py.orchestrate.launching.machine_state import (
     during,
     machine_facts,
     observe,
+    say_what_disturbs,
+    sibling_ticks,
     stored_facts,
     throttle_count,
 )
@@ -51,6 +54,41 @@ def test_observes_what_others_do_in_a_moment(tmp_path, monkeypatch) -> None:
     state = observe(proc, system, wait)
     assert (state.cores, state.busy_cores, state.governor, state.throttled) == (4, 3.0, "powersave", 2)
     assert throttle_count(system) == 12 and throttle_count(tmp_path / "none") is None
+
+
+def test_the_other_ranks_of_a_launcher_are_no_other_programs(tmp_path, monkeypatch) -> None:
+    """Process 11 is a rank, 12 has another parent, 13 is a rank that began in the meantime, 14 has ended."""
+    proc = tmp_path / "proc"
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("os.getppid", lambda: 7)
+
+    def process(number: int, parent: int, user: int, system: int) -> None:
+        (proc / str(number)).mkdir(parents=True, exist_ok=True)
+        (proc / str(number) / "stat").write_text(f"{number} (a) b) R {parent} {' 0' * 9} {user} {system} 0 0\n")
+
+    stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
+    process(11, 7, 100, 10)
+    process(12, 6, 5, 5)
+    (proc / "14").mkdir()
+
+    def wait(seconds: float) -> None:
+        stat(proc, 75, 0, 0, 25, 0, 0, 0, 0)
+        process(11, 7, 120, 15)
+        process(12, 6, 30, 5)
+        process(13, 7, 20, 5)
+
+    assert observe(proc, tmp_path, wait, started=True).busy_cores == 1.0  # 75 of 100 ticks, less 25 and 25, of 4 cores
+    assert sibling_ticks(proc) == {11: 135, 13: 25} and sibling_ticks(proc, 6) == {12: 35}
+    stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
+    assert observe(proc, tmp_path, wait).busy_cores == 3.0
+
+
+def test_what_disturbs_is_said_and_a_quiet_machine_is_silent() -> None:
+    said: list[str] = []
+    busy = replace(QUIET, busy_cores=6.0, load=7.0, governor="powersave")
+    assert say_what_disturbs(said.append, lambda: busy) is busy
+    assert [line.split(":")[:2] for line in said] == [["warning", " busy machine"], ["warning", " clock rates"]]
+    assert say_what_disturbs(said.append, lambda: QUIET) is QUIET and len(said) == 2
 
 
 def test_a_machine_without_these_files_is_not_accused(tmp_path) -> None:

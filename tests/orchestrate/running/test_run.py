@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+import omb_py
+from omb_py.cli import main
 from omb_py.engine.program.steps import base
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.launcher import LaunchCommand
 from omb_py.options.request import Request
+from omb_py.orchestrate.launching.machine_state import MachineState
+from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.run import execute_run
 from omb_py.results.store.keys import environment_facts
+from omb_py.results.store.paths import files
+from omb_py.results.store.provenance import read_provenance
 from omb_py.results.store.read import load
 from omb_py.results.store.recovery import recover
 from omb_py.suites import BENCHMARKS
@@ -190,6 +197,43 @@ def test_a_launch_on_gpus_stores_the_paths_between_them(monkeypatch: pytest.Monk
     monkeypatch.setattr(nvml, "load", lambda: StandInNvml(other))
     twin = launch_facts(session, {})["node_facts"][0]["gpus"]
     assert environment_facts({"gpus": twin}) == environment_facts({"gpus": node["gpus"]}), "two machines of a kind"
+
+
+BUSY = MachineState(8, 6.0, 7.5, 8, False, "powersave", None)
+SAID = "busy machine: other programs use 6.0 of 8 cores (load 7.5): end them, or expect wide spreads"
+
+
+@pytest.mark.mpi
+def test_a_busy_machine_is_said_first_and_stored(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On stderr, since stdout is C's text or a table that programs read; a quiet command stores it alone."""
+    asked: list[bool] = []
+    monkeypatch.setattr(running, "observe", lambda started: asked.append(started) or BUSY)
+    line = f"latency -m 8:8 -i 10 -x 1 --store {tmp_path}"
+    assert main([*line.split(), "--format", "json"]) == 0
+    out, err = capfd.readouterr()
+    assert err.splitlines()[0] == f"omb-py: warning: {SAID}" and err.count("busy machine") == 1
+    assert asked == [False] and [row["size_bytes"] for row in json.loads(out)] == [8]
+    assert main(["results", "show", "last", "--store", str(tmp_path)]) == 0
+    assert capfd.readouterr().out.splitlines()[:2] == ["", f"# {SAID}"]
+    assert main([*line.split(), "--quiet"]) == 0
+    assert capfd.readouterr().err == ""
+    assert [read_provenance(path)["launch"]["busy_before"] for path in files(tmp_path)] == [SAID, SAID]
+
+
+def test_simulated_ranks_feel_no_other_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "observe", lambda started: pytest.fail("watched for nothing"))
+    assert execute(mock("latency", None, sizes="8:8", iterations="5")) == 0
+
+
+def test_every_command_that_begins_a_run_says_it() -> None:
+    """Those that judge say all that disturbs; the collector of a foreign launch leaves it to rank 0."""
+    package = Path(omb_py.__file__).parent
+    texts = {path.stem: path.read_text() for path in package.rglob("*.py") if path.name != "run.py"}
+    begins = {name for name, text in texts.items() if re.search(r"= \(?(replace\()?(new|begin)_run\(", text)}
+    says = {name for name, text in texts.items() if re.search(r"\b(say_busy|say_what_disturbs)\(", text)}
+    assert begins - says == {"joined_collector"} and {"suite_run", "links", "joined_run"} <= begins
 
 
 class Stumbling:
