@@ -41,7 +41,7 @@ OF_FAMILY: dict[str, tuple[Words, ...]] = {
     "persistent": (*ALL, ("-f",), ("-f", "-c", "-z")),
     "neighborhood": (*ALL, ("-f",), ("-N", "cart:1:1"), ("-N", "cart:2:1")),
     "one-sided": (*ALL, ("-s", "lock", "-w", "create"), ("-s", "fence"), ("-s", "pscw"), ("-w", "dynamic"), ("-c",)),
-    "startup": (),
+    "startup": (("-h",),),
 }
 """Family -> words beyond the common ones."""
 OF_ONE = {"mbw_mr": (("-V",), ("-R", "0"), ("-p", "1")), "bw": (("-W", "16"),), "partitioned_latency": (("-q", "4"),)}
@@ -63,7 +63,7 @@ DOCUMENTED = (
         r"osu_cas_latency .*-T (all|mpi_float)",
         "a type that no MPI library swaps is refused; with OMB the library aborts",
     ),
-    (r"osu_(init|hello) .*-v", "the title alone; OMB does not know -v there and goes on"),
+    (r"osu_(init|hello) .*-[hv]\b", "the help, or the title alone; OMB does not know -h and -v there and measures"),
     (r"osu_fop_latency .*-c\b", "the sum of two MPI_CHAR is right here; OMB's own check of it fails"),
     (r"mbw_mr .*-D vect", "of a message without a byte 0 messages a second; OMB divides by 0"),
     (r"osu_multi_lat .*-z", "multi_lat -z has values"),
