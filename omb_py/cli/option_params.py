@@ -30,7 +30,8 @@ else:
 
 RESUME_HELP = (
     "Resume a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
-    "Cells that are in the store are not measured again. (default: a new run)"
+    "Alone it takes the words that began the run. Cells that are in the store are not measured again. "
+    "(default: a new run)"
 )
 
 

@@ -74,7 +74,8 @@ def command() -> click.Command:
             table_option("store"),
             resume_option(
                 "Resume a comparison that was interrupted, with the same options: its id, the beginning of "
-                "it, or nothing for the newest. Stored launches are not made again. (default: a new comparison)"
+                "it, or nothing for the newest. Alone it takes the words that began it. "
+                "Stored launches are not made again. (default: a new comparison)"
             ),
             debug_option(),
         ],

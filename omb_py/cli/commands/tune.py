@@ -143,7 +143,8 @@ def command() -> click.Command:
             table_option("store"),
             resume_option(
                 "Resume a tuning that was interrupted or ran out of budget, with the same options: its id, the "
-                "beginning of it, or nothing for the newest. (default: a new tuning)"
+                "beginning of it, or nothing for the newest. Alone it takes the words that began it. "
+                "(default: a new tuning)"
             ),
             debug_option(),
         ],
