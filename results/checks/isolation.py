@@ -36,7 +36,9 @@ SLOWER = 0.2
 MISSED, SLOW_BY_CHANCE = 0.1, 0.15
 """Chance that a slow group does not look slow, and that another one does."""
 SURE = 200.0
-"""Odds with which a node, a switch or a link is named."""
+"""Odds with which a node is named."""
+SURE_BETWEEN, ENOUGH = 1000.0, 50.0
+"""Odds with which the search for what lies between ends, and which are enough after its last launch: pairs confirm."""
 _FEWEST = 6
 """Fewest launches of each half of a search."""
 _USUAL = 0.3
@@ -75,9 +77,13 @@ class _Outcomes:
     times: list[Floats] = field(default_factory=list)
     """For each launch logs of the times of its groups."""
 
+    def _usual(self) -> Floats:
+        """For each launch log of the time of its usual group."""
+        return np.array([np.sort(times)[int(_USUAL * (len(times) - 1))] for times in self.times])
+
     def _over(self) -> list[Floats]:
         """Logs of the time of each group over the usual one of its launch."""
-        return [times - np.sort(times)[int(_USUAL * (len(times) - 1))] for times in self.times]
+        return [times - usual for times, usual in zip(self.times, self._usual(), strict=True)]
 
     @property
     def limit(self) -> float:
@@ -91,12 +97,28 @@ class _Outcomes:
         spread = _SIGMA * float(np.median([np.median(np.abs(own)) for own in off]))
         return max(math.log1p(SLOWER), 3 * spread)
 
-    def slow(self) -> list[tuple[Ints, NDArray[np.bool_]]]:
-        """For each launch that says anything the group of each item, and which groups were slow."""
-        over, limit = self._over(), self.limit
-        # a launch in which most are slow has no usual group: another job beside, or a bad draw for most
-        slow = [(of_item, own > limit) for of_item, own in zip(self.of_item, over, strict=True)]
-        return [(of_item, own) for of_item, own in slow if np.mean(own) <= 0.5]
+    def states(self) -> list[tuple[Ints, Ints]]:
+        """For each launch that says anything the group of each item, and of each group 1: slow, 0: not, -1: unknown."""
+        if not self.times:
+            return []
+        limit, states = self.limit, []
+        for of_item, own, is_hidden in zip(self.of_item, self._over(), self._hidden(), strict=True):
+            slow = own > limit
+            # a launch in which most are slow has no usual group: another job beside, or a bad draw for most
+            if np.mean(slow) <= 0.5:
+                states.append((of_item, np.where(slow, 1, -1 if is_hidden else 0)))
+        return states
+
+    def _hidden(self) -> NDArray[np.bool_]:
+        """Whether a slow group may be hidden, for each launch: its few groups all took longer than in most launches.
+
+        Another job that slows the healthy one of two groups makes them equal.
+        """
+        usual = self._usual()
+        off = usual - np.median(usual)
+        few = np.array([len(times) < _MANY for times in self.times], np.bool_)
+        hidden: NDArray[np.bool_] = few & (off > max(math.log1p(SLOWER), _SIGMA * float(np.median(np.abs(off)))))
+        return hidden
 
 
 class Isolation:
@@ -144,7 +166,7 @@ class Isolation:
             self._first_half = False
         if self._first_half:
             return self._split_within()
-        if not self._items or (len(self._across.times) >= _FEWEST and self._posterior.max() > SURE / (1 + SURE)):
+        if not self._items or (len(self._across.times) >= _FEWEST and _odds(self._posterior.max()) > SURE_BETWEEN):
             return None
         return self._split_across()
 
@@ -216,7 +238,7 @@ class Isolation:
     def _name_nodes(self) -> None:
         """Name the likeliest node, then the likeliest of the rest without the outcomes that it explains, and so on."""
         self._named = []
-        outcomes = self._within.slow()
+        outcomes = self._within.states()
         blocks = np.empty(self.nodes, np.intp)
         for block in self._blocks:
             blocks[block] = len(block)
@@ -224,9 +246,9 @@ class Isolation:
         chance = np.minimum(SLOW_BY_CHANCE + shared, 0.9)
         while True:
             self._score = np.zeros(self.nodes)
-            for of_node, slow in outcomes:
+            for of_node, states in outcomes:
                 explained = {int(of_node[node]) for node in self._named}
-                state = np.where(slow, 1, 0)
+                state = states.copy()
                 state[[k for k in explained if k >= 0]] = -1
                 of_each = np.where(of_node >= 0, state[of_node], -1)
                 self._score += np.where(of_each == 1, np.log((1 - MISSED) / chance), 0.0)
@@ -254,9 +276,10 @@ class Isolation:
         resting = np.array([all(node in self._named for node in own) for own in self._of_items()[: self._items]], bool)
         gone = np.concatenate([[False], resting, resting[self._pairs[0]] | resting[self._pairs[1]]])
         weights = np.where(gone, -np.inf, np.log(prior))
-        for of_item, slow in self._across.slow():
-            gain = np.where(slow, math.log((1 - MISSED) / SLOW_BY_CHANCE), math.log(MISSED / (1 - SLOW_BY_CHANCE)))
-            weights += np.append(gain, 0.0)[self._groups_of_causes(of_item)]
+        # of a group that is not slow, one that is, and one of which it is not known
+        gains = np.array([math.log(MISSED / (1 - SLOW_BY_CHANCE)), math.log((1 - MISSED) / SLOW_BY_CHANCE), 0.0])
+        for of_item, states in self._across.states():
+            weights += np.append(gains[states], 0.0)[self._groups_of_causes(of_item)]
         likely: Floats = np.exp(weights - weights.max())
         likely /= likely.sum()
         return likely
@@ -294,7 +317,7 @@ class Isolation:
         """What is slow."""
         culprits = [Culprit("node", (node,)) for node in sorted(self._named)]
         likeliest = int(np.argmax(self._posterior))
-        if likeliest and self._posterior[likeliest] > SURE / (1 + SURE):
+        if likeliest and _odds(self._posterior[likeliest]) > ENOUGH:
             culprits.append(self._cause(likeliest))
         return culprits
 
@@ -305,10 +328,14 @@ class Isolation:
             nodes = self._unsure()
             return [Culprit("node", (int(n),)) for n in nodes[np.argsort(-self._score[nodes])]]
         order = np.argsort(-self._posterior)
-        if self._posterior[order[0]] > SURE / (1 + SURE) or self._posterior[0] > 0.5:
+        if _odds(self._posterior[order[0]]) > ENOUGH or self._posterior[0] > 0.5:
             return []
         count = int(np.searchsorted(np.cumsum(self._posterior[order]), 0.99)) + 1
         return [self._cause(int(number)) for number in order[:count] if number]
+
+
+def _odds(chance: float) -> float:
+    return chance / max(1 - chance, np.finfo(float).tiny)
 
 
 def _blocks_of(switches: Sequence[Sequence[int]], nodes: int) -> list[Ints]:

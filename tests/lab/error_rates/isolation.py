@@ -1,6 +1,6 @@
 """How often ``links --isolate`` names exactly what is slow among 1,024 simulated nodes, and an innocent one.
 
-python -m tests.lab.error_rates.isolation --searches 200 [--nodes 1024 --per-switch 32 --slower 1.5]
+python -m tests.lab.error_rates.isolation --searches 200 [--nodes 1024 --per-switch 32 --slower 1.5 --faults "a link"]
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ def main(arguments: list[str]) -> int:
     for name, usual in (("searches", 200), ("nodes", 1024), ("per-switch", 32), ("first", 0)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--slower", type=float, default=1.5)
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=FAULTS)
     asked = parser.parse_args(arguments)
     print("| slow | launches | named exactly | innocents named | launches, mean and most |\n|---|---|--:|--:|--:|")
     print(f"| promised | | {LEAST_EXACT:.0%} | {MOST_INNOCENT:.0%} | 34, and 6 around them |")
     right = True
     switches = switches_of(asked.nodes, asked.per_switch)
-    for fault in FAULTS[: None if switches else -2]:
+    possible = FAULTS if switches else FAULTS[:-2]
+    for fault in (fault for fault in asked.faults if fault in possible):
         for kind in KINDS:
             exact, innocent, launches = 0, 0, []
             for seed in range(asked.first, asked.first + asked.searches):

@@ -59,6 +59,19 @@ def test_among_1024_nodes_it_is_named_in_95_of_100(fault: str, kind: str) -> Non
     assert exact >= 19 and innocent == 0
 
 
+@pytest.mark.parametrize("hidden", [2, 3])
+def test_a_link_that_another_job_hides_in_some_launches_is_named(hidden: int) -> None:
+    """The job slows the half without the link as much, so both are equal and slower than in other launches."""
+    for seed in range(12):
+        search, shown = Isolation(128, switches_of(128, 8), seed), 0
+        while (split := search.next_split()) is not None:
+            slow = [min(group) < 8 and any(8 <= node < 16 for node in group) for group in split.groups]
+            shown += any(slow)
+            hides = any(slow) and shown % hidden == 0
+            search.add(split, [1.5 if own or hides else 1.0 for own in slow])
+        assert search.named == [Culprit("link", (0, 1))]
+
+
 def test_two_nodes_that_no_launch_told_apart_are_a_set() -> None:
     search = Isolation(16, seed=1)
     for _ in range(3):
