@@ -15,7 +15,7 @@ class RunOptions(TypedDict, total=False):
     settings: Mapping[str, str]
     """Backend -> text of its own option."""
     backends: tuple[str, ...]
-    """Communication libraries: mpi, gloo, nccl, oneccl, mock; several take turns."""
+    """Communication libraries: mpi, gloo, nccl, oneccl, ucc, mock; several take turns."""
     bindings: tuple[str, ...]
     """Who issues the calls: native, mpi4py, torch, cupy, nccl4py; several take turns."""
     sizes: str | None

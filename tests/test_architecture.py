@@ -15,6 +15,8 @@ OUTSIDE = ("omb_py", "suites", "results", "dashboards")
 BACKENDS = {path.parent.name for path in (ROOT / "backends").glob("*/__init__.py")}
 EXCEPTIONS = {
     "omb_py/api.py": "typed parameters for users: the default backend, and the options that ours own",
+    "omb_py/orchestrate/tune/candidates.py": "Open MPI's component coll/ucc",
+    "results/dialects/ucx.py": "the column `backend` of another tool's rows",
     "omb_py/launchers/srun.py": "srun's own option --mpi",
     "omb_py/launchers/torchrun.py": "the extra that installs PyTorch",
     "suites/training/deepspeed_engine.py": "process groups of PyTorch, by PyTorch's names for them",

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 from omb_py.backends import mpi_values
 from omb_py.engine.rank import plain_values
 from omb_py.engine.rank.control_plane import JOINING_S, Plane, TcpPlane
-from omb_py.engine.rank.launcher_variables import started_by_mpi
-from omb_py.engine.rank.link import TOKEN_VARIABLE
+from omb_py.engine.rank.launcher_variables import environment_rank, started_by_mpi
+from omb_py.engine.rank.link import TOKEN_VARIABLE, LaunchSpec
 from omb_py.engine.samples import Values
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
@@ -169,6 +169,15 @@ def plane(environ: Mapping[str, str] = os.environ) -> Plane:
     if has_store(environ) and not environ.get(TOKEN_VARIABLE):
         return StorePlane.from_environment(environ)
     return TcpPlane.from_environment(environ)
+
+
+def plane_without_mpi(spec: LaunchSpec, environ: Mapping[str, str] = os.environ) -> Plane:
+    """The plane by which ranks that omb-py starts meet without MPI; else :func:`plane`. Raises EnvironmentProblem."""
+    rank, size = environment_rank(environ)
+    if rank is None or size is None or "meet" not in spec:
+        return plane(environ)
+    host = "127.0.0.1" if spec.get("one_host") else str(spec.get("host") or "")
+    return TcpPlane.met(rank, size, host, spec["meet"])
 
 
 class PlaneSession(Session):

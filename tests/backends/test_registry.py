@@ -40,7 +40,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_ours_come_first() -> None:
-    assert list(registry.backends())[:5] == ["mpi", "gloo", "nccl", "oneccl", "mock"]
+    assert list(registry.backends())[:6] == ["mpi", "gloo", "nccl", "oneccl", "ucc", "mock"]
     assert all(backend.name == name for name, backend in registry.backends().items())
 
 
@@ -72,7 +72,7 @@ class TestOtherPackages:
         ],
     )
     def test_that_are_broken_say_why_and_break_nothing_else(self, name: str, reason: str) -> None:
-        assert list(registry.backends())[5:] == ["pigeon", "strange", "absent", "gone"]
+        assert list(registry.backends())[6:] == ["pigeon", "strange", "absent", "gone"]
         broken = registry.find(name)
         said = broken.capabilities.here()
         assert (said.name, said.available) == (name, False)

@@ -151,7 +151,7 @@ class DeviceResolver:
     def __init__(self, buffers: DeviceBuffers, library: Resolve, results: Results) -> None:
         self.buffers, self.library, self.results = buffers, library, results
 
-    def __call__(self, step: Step) -> NativeCall:
+    def __call__(self, step: Step) -> NativeCall | Sequence[NativeCall]:
         if step.op not in FUNCTIONS:
             return self.library(step)
         return NativeCall(self.buffers.device.function(step.op), self.buffers.operands(step, self.results))

@@ -79,7 +79,7 @@ end:
 SIGNATURE = "i64 @run(ptr %table, i64 %first, i64 %count, ptr %out, i64 %width, ptr %word, ptr %clockwords, ptr %work)"
 
 
-_CALLS = (R.CALL, R.MATMUL)
+_CALLS = (R.CALL, R.MATMUL, R.POLL)
 _STRIDE, _TURN = 1, 2
 """Bits of an operand's kind: it moves with the pass, with the iteration."""
 
@@ -313,6 +313,8 @@ def _body(w: LlvmWriter, variant: tuple[tuple[int, ...], ...], first_row: int, s
             _call(w, row, step, details, k)
         elif op == R.MATMUL:
             _multiply(w, row, step, details, k)
+        elif op == R.POLL:
+            _poll(w, row, step, details, k)
         elif op == R.LAP and offset == leading and not passes:
             between = _read(w, seconds)  # added after the last lap: the next one begins here
         elif op == R.LAP:
@@ -359,10 +361,34 @@ def _call(w: LlvmWriter, row: int, step: int, kinds: list[int], k: str) -> None:
     w.watch(step)
     operands = (f"i64 {value}" for value in _operands(w, row, kinds, k))
     rc = w.let(f"call i32 {w.function(row)}({', '.join(operands)})")
-    fine, after = w.let(f"icmp eq i32 {rc}, 0"), w.label()
-    w.fails.append((rc, w.block, step))
-    w.put(f"br i1 {fine}, label %{after}, label %fail, !prof !0")
+    after = w.label()
+    _go_on(w, rc, step, after)
     w.start(after)
+
+
+def _poll(w: LlvmWriter, row: int, step: int, kinds: list[int], k: str) -> None:
+    """Call a C function while a word says that something goes on; stop where either ends in an error."""
+    w.watch(step)
+    operand, address, going = _operands(w, row, kinds, k)
+    at, going = w.let(f"inttoptr i64 {address} to ptr"), w.let(f"trunc i64 {going} to i32")
+    look, again, over, after = (w.label() for _ in range(4))
+    w.put(f"br label %{look}")
+    w.start(look)
+    state = w.let(f"load volatile i32, ptr {at}")
+    w.put(f"br i1 {w.let(f'icmp eq i32 {state}, {going}')}, label %{again}, label %{over}")
+    w.start(again)
+    rc = w.let(f"call i32 {w.function(row)}(i64 {operand})")
+    _go_on(w, rc, step, look)
+    w.start(over)
+    _go_on(w, state, step, after)
+    w.start(after)
+
+
+def _go_on(w: LlvmWriter, rc: str, step: int, label: str) -> None:
+    """Go to a block where a number is 0; else the step has failed."""
+    fine = w.let(f"icmp eq i32 {rc}, 0")
+    w.fails.append((rc, w.block, step))
+    w.put(f"br i1 {fine}, label %{label}, label %fail, !prof !0")
 
 
 def _multiply(w: LlvmWriter, row: int, step: int, kinds: list[int], k: str) -> None:

@@ -39,3 +39,6 @@ UNTIL: Final = 9
 """ANNOUNCE, UNTIL: FN is the address of the start (``START``); UNTIL: ARITY is the slot for the ns missed."""
 MATMUL: Final = 10
 """A call of BLAS's cblas_sgemm; the operands are those of :func:`omb_py.engine.native.matmul.call`."""
+POLL: Final = 11
+"""A C function that is called with the first operand while the 32-bit word at the second is the third; it ends well
+where the word is 0 then."""

@@ -37,11 +37,11 @@ class NativeCall:
     address: int
     args: tuple[Arg, ...]
     op: int = R.CALL
-    """CALL or MATMUL of :mod:`omb_py.engine.native.opcodes`."""
+    """CALL, MATMUL or POLL of :mod:`omb_py.engine.native.opcodes`."""
 
 
-Resolve = Callable[[Step], NativeCall]
-"""Gives the library's call for a step."""
+Resolve = Callable[[Step], NativeCall | Sequence[NativeCall]]
+"""Gives the library's call for a step, or the calls that it takes one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,18 @@ class Assembler:
             row = self.row(R.FLIP, self.address(step), step["iteration"])
             row[R.TURN0], row[R.COPIES] = step["recv"].turn, self.copies
         else:
-            call = self.resolve(step)
-            if len(call.args) > R.MAX_ARITY:
-                raise ValueError(f"{describe(step)}: {len(call.args)} operands, at most {R.MAX_ARITY} fit into a row")
-            row = self.row(call.op, call.address, len(call.args))
-            row[R.COPIES] = self.copies
-            for j, arg in enumerate(call.args):
-                row[R.TURN0 + j] = arg.turn
-                row[R.ARG0 + j], row[R.STRIDE0 + j], row[R.LOAD0 + j] = arg.base, arg.stride, arg.load
+            calls = self.resolve(step)
+            for call in (calls,) if isinstance(calls, NativeCall) else calls:
+                self.call(call, step)
+
+    def call(self, call: NativeCall, step: Step) -> None:
+        if len(call.args) > R.MAX_ARITY:
+            raise ValueError(f"{describe(step)}: {len(call.args)} operands, at most {R.MAX_ARITY} fit into a row")
+        row = self.row(call.op, call.address, len(call.args))
+        row[R.COPIES] = self.copies
+        for j, arg in enumerate(call.args):
+            row[R.TURN0 + j] = arg.turn
+            row[R.ARG0 + j], row[R.STRIDE0 + j], row[R.LOAD0 + j] = arg.base, arg.stride, arg.load
 
 
 def assemble(

@@ -7,17 +7,18 @@ secret. Ranks of a torchrun that the user started use its store instead (:mod:`o
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.rank.handshake import Stranger
+from omb_py.engine.rank.handshake import Stranger, new_secret
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.engine.rank.secret_socket import SecretGate, SecretLine, reach
 from omb_py.engine.samples import Values, returned
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.json_values import JsonObject
 from omb_py.launchers.torchrun import TORCHRUN
 
 PORT_VARIABLE: Final = "OMB_PY_PORT"
@@ -29,6 +30,7 @@ JOINING_S: Final = 300.0
 
 
 T = TypeVar("T")
+Meet: TypeAlias = "Callable[[JsonObject | None], JsonObject]"
 
 
 class Plane(Protocol):
@@ -72,18 +74,28 @@ class TcpPlane(Plane):
         size: how many there are.
         address: host and port of rank 0, which listens on that interface alone, and only until all have come.
         secret: text that only the ranks of this launch know; not needed by a single rank.
+        announce: told the port on rank 0 once it listens there, for an address whose port is 0.
 
     Raises:
         EnvironmentProblem: rank 0 cannot listen, or cannot be reached, or is not of this launch.
     """
 
-    def __init__(self, rank: int, size: int, address: tuple[str, int], secret: str) -> None:
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        address: tuple[str, int],
+        secret: str,
+        announce: Callable[[int], object] = lambda port: None,
+    ) -> None:
         self.rank, self.size = rank, size
         self._others: dict[int, SecretLine] = {}
         secret = f"plane {secret}" if secret else ""  # a proof for one socket says nothing at another
         try:
             if rank == 0 and size > 1:
-                self._gather_ranks(SecretGate(*address, secret))
+                gate = SecretGate(*address, secret)
+                announce(gate.port)
+                self._gather_ranks(gate)
             elif size > 1:
                 self._others[0] = reach(address, secret, {"rank": rank}, PATIENCE_S)
         except (OSError, Stranger) as error:
@@ -106,6 +118,20 @@ class TcpPlane(Plane):
             raise OSError(f"rank {missing[0]} did not come within {JOINING_S:g} s") from None
         finally:
             gate.close()
+
+    @classmethod
+    def met(cls, rank: int, size: int, host: str, meet: Meet) -> TcpPlane:
+        """The plane of ranks whose supervisor tells them where rank 0 listens. Raises EnvironmentProblem.
+
+        Args:
+            host: name or address of rank 0's machine, which the others reach.
+            meet: rank 0 gives the place, all get it (:meth:`omb_py.engine.rank.link.Link.meet`).
+        """
+        if rank == 0:
+            secret = new_secret()
+            return cls(0, size, (host, 0), secret, lambda port: meet({"host": host, "port": port, "secret": secret}))
+        place = meet(None)
+        return cls(rank, size, (str(place["host"]), int(str(place["port"]))), str(place["secret"]))
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> TcpPlane:

@@ -35,6 +35,7 @@ TITLED_LIBRARIES: Mapping[str, tuple[str, str]] = {
     "RCCL": ("nccl", "RCCL"),
     "torch gloo": ("gloo", "Gloo"),
     "oneCCL": ("oneccl", "oneCCL"),
+    "UCC": ("ucc", "UCC"),
 }
 """Libraries that are no MPI -> their backend, and the word in the place of MPI in a title. OMB has the first two."""
 

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from omb_py.engine.native import opcodes as R
 from omb_py.engine.native.codegen import llvm_text, shape_of
-from omb_py.engine.native.translate import Arg, Machine, StageTable
+from omb_py.engine.native.translate import Arg, Machine, NativeCall, StageTable, assemble
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Host, Lap, Node, Region, Repeat, Result, Stage, Stamp, body
 from tests.support.machine import Recorder, call, libc, resolve, run, table
@@ -270,6 +270,43 @@ class TestGate:
         )
         done = run_command([sys.executable, "-c", code], timeout=60)
         assert done.returncode == 0, done.stderr
+
+
+class TestPoll:
+    """A function is called until a word says that what goes on is over."""
+
+    GOING = 1
+
+    def polled(self, machine: Machine, states: list[int], answer: int = 0) -> tuple[int, int, int]:
+        """(1 + step that failed or 0, number of calls, code) where each call gives the word the next state."""
+        word = array("i", [states[0]])
+        left = iter(states[1:])
+
+        def progress(operand: int) -> int:
+            word[0] = next(left)
+            return answer
+
+        note = Recorder(1, progress)
+        pointer = array("q", [word.buffer_info()[0]])
+        operands = (Arg(77), Arg(pointer.buffer_info()[0], load=8), Arg(self.GOING))
+        poll = NativeCall(note.address, operands, R.POLL)
+        stage = Stage(body(steps.barrier(), steps.barrier()))
+        one = NativeCall(libc("abs"), (Arg(0),))
+        calls: Iterator[NativeCall | Sequence[NativeCall]] = iter([(one, one), poll])
+        _, failed = machine.run(assemble(stage, lambda step: next(calls), lambda step: 0, {}), 0, 1)
+        assert note.calls == [(77,)] * len(note.calls)
+        return failed, len(note.calls), machine.word[3]
+
+    @pytest.mark.parametrize(("states", "calls"), [([0], 0), ([1, 0], 1), ([1, 1, 1, 0], 3)])
+    def test_ends_when_the_word_is_zero(self, machine: Machine, states: list[int], calls: int) -> None:
+        assert self.polled(machine, states)[:2] == (0, calls)
+
+    @pytest.mark.parametrize(("states", "answer", "calls", "code"), [([1, -3], 0, 1, -3), ([1, 1, 0], -6, 1, -6)])
+    def test_fails_by_the_word_or_by_the_function(
+        self, machine: Machine, states: list[int], answer: int, calls: int, code: int
+    ) -> None:
+        """The failed step is the second, although the first became two calls."""
+        assert self.polled(machine, states, answer) == (2, calls, code)
 
 
 class TestWatching:

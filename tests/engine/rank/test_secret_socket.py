@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+import queue
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from omb_py.engine.rank import handshake, secret_socket
 from omb_py.engine.rank.control_plane import TcpPlane
 from omb_py.engine.rank.secret_socket import AT_ONCE, SecretGate, SecretLine, reach
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.json_values import JsonObject
 
 SECRET = "6cce360d76e7258ad48e060e0709ca9a"
 HERE = "127.0.0.1"
@@ -196,6 +198,32 @@ def test_ranks_agree_over_the_plane() -> None:
     assert totals == [[3.0, 3.0]] * 3
     maxima = together(ranks, lambda plane: plane.maximum(np.array([-1.0, plane.rank])).tolist())
     assert maxima == [[-1.0, 2.0]] * 3
+    for plane in ranks:
+        plane.close()
+
+
+def test_ranks_meet_where_rank_0_says() -> None:
+    """Its port is the first that is free, and each launch has a secret of its own."""
+    told: queue.SimpleQueue[JsonObject] = queue.SimpleQueue()
+    places: list[JsonObject] = []
+
+    def meet(place: JsonObject | None) -> JsonObject:
+        if place is None:
+            return told.get(timeout=60)
+        places.append(place)
+        told.put(place)
+        told.put(place)
+        return place
+
+    ranks: list[TcpPlane] = []
+    threads = [threading.Thread(target=lambda r=r: ranks.append(TcpPlane.met(r, 3, HERE, meet))) for r in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ranks.sort(key=lambda plane: plane.rank)
+    assert together(ranks, lambda plane: plane.share(plane.gather(plane.rank))) == [[0, 1, 2]] * 3
+    assert [(place["host"], len(str(place["secret"])) >= 32) for place in places] == [(HERE, True)]
     for plane in ranks:
         plane.close()
 

@@ -341,7 +341,12 @@ def test_what_is_written_is_complete_before_its_place_is_written_again() -> None
 
 @pytest.mark.parametrize(
     ("backend", "reason"),
-    [("gloo", "one-sided"), ("nccl", "done when the target has waited for them"), ("oneccl", "one-sided")],
+    [
+        ("gloo", "one-sided"),
+        ("nccl", "done when the target has waited for them"),
+        ("oneccl", "one-sided"),
+        ("ucc", "one-sided"),
+    ],
 )
 def test_backends_without_writes_name_what_moves_the_same(backend: str, reason: str) -> None:
     why = capabilities_of()[backend].why_refused(find("step"), cell("step", workload="kv_transfer:op=write"))

@@ -28,16 +28,18 @@ SOURCE = ROOT / "tests" / "standin" / "nccl.c"
 
 
 @cache
-def library(*defines: str) -> Path:
+def library(*defines: str, source: str = SOURCE.name) -> Path:
     """The compiled stand-in. Compiled once for each text and set of defines."""
-    texts = b"".join(SOURCE.with_name(name).read_bytes() for name in ("nccl.c", "numbers.h", "oneccl.h"))
+    texts = b"".join(SOURCE.with_name(name).read_bytes() for name in (source, "numbers.h", "oneccl.h"))
     key = hashlib.sha256(texts + " ".join(defines).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"omb-py-standin-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     made = folder / f"libstandin-{key}.so"
     if not made.exists():
         part = folder / f"{key}.{os.getpid()}.so"
-        shared_library(SOURCE, part, "-std=gnu11", *STRICT, *(f"-D{define}" for define in defines), "-lrt")
+        shared_library(
+            SOURCE.with_name(source), part, "-std=gnu11", *STRICT, *(f"-D{define}" for define in defines), "-lrt"
+        )
         part.rename(made)
     return made
 

@@ -46,7 +46,7 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
     cell = capabilities_of()[session.backend].fitted(benchmark, cell, usual_cell(benchmark))
     busy = []
     run = runner.run
-    device = (session.buffers or session).device
+    device = getattr(session.buffers or session, "device", None)
     is_busy = getattr(device, "busy", lambda: False)  # a GPU is not asked
 
     def watched(self: Any, stage: int, first: int, iterations: int) -> Any:

@@ -1,0 +1,63 @@
+"""A team of UCC with all ranks of a launch, on host memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from omb_py import __version__
+from omb_py.backends.nccl.plane import PlaneSession, plane_without_mpi
+from omb_py.backends.ucc.library import NAME, Teams, load
+from omb_py.backends.ucc.runner import UccRunner
+from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.native.translate import Machine
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.groups import groups_of
+from omb_py.engine.program.language import Program
+from omb_py.engine.rank.link import LaunchSpec
+from omb_py.engine.rank.node_name import node_name
+
+
+class UccSession(PlaneSession):
+    """All processes of the launch as one team. What UCC exchanges until then goes over the control plane."""
+
+    backend, library = "ucc", NAME
+    binding_version = f"omb-py {__version__}"
+    _runner: UccRunner | None = None
+
+    def __init__(self, spec: LaunchSpec) -> None:
+        began = time.perf_counter_ns()
+        self._plane = plane_without_mpi(spec)  # an MPI may have a UCX of its own, and a process has one
+        self.ucc = load()
+        self.size, self.rank = self._plane.size, self._plane.rank
+        self.local: tuple[int, ...] = (self.rank,)
+        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(node_name(spec.get("hosts") or ()))))
+        self.library_version = self.ucc.version
+        self.teams = Teams(self.ucc, self.rank, self.size, self._everybodys)
+        self.started = {"init": {self.rank: (time.perf_counter_ns() - began) / 1000}}
+        self._memory: dict[str, HostMemory] = {}
+        self.machine = Machine()
+
+    def _everybodys(self, own: bytes) -> Sequence[bytes]:
+        return self.share(self.gather(own))
+
+    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
+        if kind not in self._memory:
+            self._memory[kind] = HostMemory(kind)
+        for name, nbytes in sizes.items():
+            self._memory[kind].reserve(name, nbytes)
+
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> UccRunner:
+        program = programs[self.rank]
+        self.reserve(cell.buffer, {buffer.name: buffer.nbytes for buffer in program.buffers})
+        groups: list[tuple[int, ...]] = self.share(sorted({g for own in self.gather(groups_of(program)) for g in own}))
+        self.teams.make(groups)
+        self._runner = UccRunner(self, program, self._memory[cell.buffer])
+        return self._runner
+
+    def close(self) -> None:
+        self._runner = None
+        self._plane.barrier()
+        self.teams.close()
+        self.ucc.close()
+        self._plane.close()
