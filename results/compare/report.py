@@ -182,7 +182,9 @@ def side_text(side: SideLaunches) -> str:
         "C" if row["binding"] == "c" else str(row["binding"]) for row in rows if row.get("binding")
     )
     names = [name.strip() for name in libraries]
-    return ", ".join([*names, *bindings, *_ranks_text(rows), counted(side.count, "launch")]) + f" ({side.word})"
+    simulated = ["simulated"] if any(map(is_simulated, side.provenances)) else []
+    parts = [*names, *simulated, *bindings, *_ranks_text(rows), counted(side.count, "launch")]
+    return f"{', '.join(parts)} ({side.word})"
 
 
 def _ranks_text(rows: Sequence[Row]) -> list[str]:
@@ -349,16 +351,16 @@ def _next(report: CompareReport) -> str:
     enough = [count for count in wanted if count is not None]
     if not enough:
         return "this cannot be decided here, since launches differ too much: use a quieter machine"
-    launches = f"--launches {max(enough)}" if report.run_id else f"{max(enough)} launches a side"
+    more = f"the same line with --launches {max(enough)}" if report.run_id else f"{max(enough)} launches a side"
     if len(enough) == len(undecided):
-        return f"{launches} would probably decide what is UNCLEAR"
+        return f"{more} would probably decide what is UNCLEAR"
     return (
-        f"use a quieter machine; here {launches} would probably decide {len(enough)} of "
+        f"use a quieter machine; here {more} would probably decide {len(enough)} of "
         f"{len(undecided)} questions that are UNCLEAR"
     )
 
 
-def _notes(report: CompareReport) -> list[str]:
+def _notes(report: CompareReport, strict: bool) -> list[str]:
     rules, matched = report.rules, report.matched
     answers = [answer for judged in report.judged for answer in judged.answers.values()]
     lines = [
@@ -373,7 +375,13 @@ def _notes(report: CompareReport) -> list[str]:
             f"{_share(rules.tail_delta)} or more"
         )
     if any(_wanted(answer) for answer in answers):
-        lines.append("UNCLEAR (about N): about N launches a side would decide")
+        lines.append("UNCLEAR (about N): a new comparison of about N launches a side would decide")
+    if any(answer.verdict == "UNCLEAR" and not answer.low <= 1 <= answer.high for answer in answers):
+        lines.append(
+            f"UNCLEAR beside an interval without 1: the verdict allows for chance in all {report.questions} questions"
+        )
+    if any(map(_may_hide, (answer for judged in report.judged if (answer := judged.answers.get("median"))))):
+        lines.append(f"{FOUND_FROM}: a change of this size is found 4 times in 5")
     lines += _kinds_of_launches(report)
     if any(answer.reason == APART for answer in answers):
         lines.append(
@@ -406,19 +414,31 @@ def _notes(report: CompareReport) -> list[str]:
     lines += [f"not measured: {reason}" for reason in (*report.failed, *report.unmeasured)]
     lines += [f"lost: {node}: {why}; launches made before do not count" for node, why in report.lost.items()]
     lines += report.repeated
+    lines.append(_code_text(report, strict))
     return [*lines, report.site] if report.site else lines
 
 
-def _undecided(report: CompareReport, strict: bool) -> list[str]:
-    """Say what the exit code means where no cell has a verdict; a library against itself needs none."""
-    decided = set(report.counts) - OPEN
-    if report.kind != COMPARE or any(report.counts[word] for word in decided):
-        return []
-    code = exit_code(report, strict)
+_CODE_MEANS = {
+    NEGATIVE: "something is SLOWER",
+    NO_VERDICT: "not all was measured",
+    ENVIRONMENT: "a part could not be measured",
+}
+
+
+def _code_text(report: CompareReport, strict: bool) -> str:
+    """What the exit code of the command means."""
+    code, counts = exit_code(report, strict), report.counts
+    if code == NEGATIVE and not counts["SLOWER"]:
+        return f"exit code {code}: rows did not validate"
+    decided = any(counts[word] for word in set(counts) - OPEN)
+    how_much = "not all" if decided or report.kind == AA else "nothing"
     if code == INCONCLUSIVE:
-        return [f"nothing was decided: exit code {code}, because of --strict"]
-    meaning = f"exit code {code} says only that nothing is SLOWER; --strict exits with {INCONCLUSIVE}"
-    return [f"nothing was decided: {meaning}"] if code == OK else []
+        return f"exit code {code}: {how_much} was decided, and --strict asks for it"
+    if code != OK:
+        return f"exit code {code}: {_CODE_MEANS[code]}"
+    open_ones = report.kind == COMPARE and any(counts[word] for word in OPEN)
+    strictly = f"; with --strict it is {INCONCLUSIVE}, since {how_much} was decided" if open_ones else ""
+    return f"exit code {code}: nothing is SLOWER{strictly}"
 
 
 def wrong_rows(report: CompareReport) -> int:
@@ -476,7 +496,7 @@ def document_of(report: CompareReport, strict: bool = False) -> Document:
         partial(as_dict, report),
         facts,
         (_table(report),),
-        notes=[*_notes(report), *_undecided(report, strict)],
+        notes=_notes(report, strict),
         cases=_cases(report, strict),
         properties=numbered(facts),
         simulated=any(is_simulated(known) for side in (report.base, report.new) for known in side.provenances),

@@ -17,6 +17,7 @@ from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.statistics.launch_kinds import LaunchKinds
 from omb_py.results.store.keys import comparability_key
+from omb_py.results.store.provenance import SIMULATION
 
 Row = dict[str, Any]
 
@@ -67,11 +68,47 @@ def test_words_and_exit_codes(side: Callable[..., SideLaunches]) -> None:
     other = r.report_of(side("BASE"), side("NEW", ranks=4), CompareRules())
     assert r.exit_code(other) == 0 and r.exit_code(other, strict=True) == 4
     assert "not comparable: allreduce 8 B: ranks 2 against 4" in r.document_of(other).notes
-    # only where no cell has a verdict; a library against itself needs none
-    assert r.document_of(other).notes[-1].startswith("nothing was decided: exit code 0 says only")
-    itself = r.report_of(side("BASE"), side("NEW", ranks=4), CompareRules(), r.AA)
-    for decided in (slower, faster, same, itself):
-        assert not any("nothing was decided" in note for note in r.document_of(decided).notes)
+
+
+@pytest.mark.parametrize(
+    ("times", "fields", "kind", "strict", "said"),
+    [
+        (1.1, {}, r.COMPARE, False, "exit code 1: something is SLOWER"),
+        (1.0, {}, r.COMPARE, True, "exit code 0: nothing is SLOWER"),
+        (1.0, {"validated": False}, r.COMPARE, False, "exit code 1: rows did not validate"),
+        (
+            1.0,
+            {"ranks": 4},
+            r.COMPARE,
+            False,
+            "exit code 0: nothing is SLOWER; with --strict it is 4, since nothing was decided",
+        ),
+        (1.0, {"ranks": 4}, r.COMPARE, True, "exit code 4: nothing was decided, and --strict asks for it"),
+        (1.0, {"ranks": 4}, r.AA, False, "exit code 0: nothing is SLOWER"),
+    ],
+)
+def test_the_exit_code_is_explained(
+    side: Callable[..., SideLaunches], times: float, fields: dict[str, object], kind: str, strict: bool, said: str
+) -> None:
+    report = r.report_of(side("BASE"), side("NEW", times, **fields), CompareRules(), kind)
+    document = r.document_of(report, strict)
+    assert document.notes[-1] == said and said.startswith(f"exit code {document.exit_code}:")
+
+
+def test_an_interval_without_1_beside_unclear_is_explained(side: Callable[..., SideLaunches]) -> None:
+    report = r.report_of(side("BASE"), side("NEW"), CompareRules())
+    told = "UNCLEAR beside an interval without 1: the verdict allows for chance in all 2 questions"
+    for verdict, low, expected in (("UNCLEAR", 1.001, True), ("UNCLEAR", 0.999, False), ("SAME", 1.001, False)):
+        for judged in report.judged:
+            for question, answer in judged.answers.items():
+                judged.answers[question] = replace(answer, verdict=verdict, low=low, high=1.02)
+        assert (told in r.document_of(report).notes) == expected
+
+
+def test_a_side_that_was_simulated_is_called_so(side: Callable[..., SideLaunches]) -> None:
+    base = side("BASE")
+    simulated = replace(base, provenances=[{"library_string": f"mock 1.0, {SIMULATION}"}])
+    assert ", simulated," in r.side_text(simulated) and "simulated" not in r.side_text(base)
 
 
 def test_rows_that_did_not_validate_are_a_negative_verdict(side: Callable[..., SideLaunches]) -> None:
@@ -228,7 +265,7 @@ def test_what_can_be_decided_is_told_from_what_cannot(side: Callable[..., SideLa
         judged.answers[question] = replace(judged.answers["median"], verdict="UNCLEAR", needed=needed, reason="")
     (following,) = (fact for fact in r.document_of(report).facts if fact.startswith("next:"))
     report.run_id = "R"
-    assert "here --launches 40 would probably" in "".join(r.document_of(report).facts)
+    assert "here the same line with --launches 40 would probably" in "".join(r.document_of(report).facts)
     assert following.startswith("next: use a quieter machine; here 40 launches a side would probably decide 1 of 2")
 
 
