@@ -41,6 +41,8 @@ _SYNCHRONISED = ("collective", "non-blocking", "persistent", "neighborhood")
 """Families that take ``--process-sync``; rows of other families have ``none``."""
 PYTEST_TAG = "pytest"
 """Tag of rows that the pytest plugin measured: the node id of the test."""
+_REHEARSED_WITH = ("--nodes", "--slow-link")
+"""Options of ``omb-py rehearse`` that take a value."""
 COLUMNS = ("benchmark", "family", "size_bytes", "launch_id", "parameters", "tags", *_FLAGS)
 """The columns that the command depends on."""
 
@@ -50,14 +52,26 @@ def resuming(words: Sequence[str], run_id: str) -> str:
 
     >>> resuming(["run", "osu", "-n", "4", "--resume"], "r1")
     'omb-py run --resume=r1 osu -n 4'
+    >>> resuming(["rehearse", "--nodes", "2", "accept", "nersc10"], "r1")
+    'omb-py rehearse --nodes 2 accept --resume=r1 nersc10'
     """
     kept = list(words)
     for at in [at for at, word in enumerate(words) if word.partition("=")[0] == "--resume"]:
         typed = words[at + 1] if words[at] == "--resume" and len(words) > at + 1 else ""
         # the id may be glued to the option or stand behind it
         kept = [*words[:at], *words[at + 1 + bool(typed and run_id.startswith(typed)) :]]
-    command = next((at for at, word in enumerate(kept) if not word.startswith("-")), 0) + 1
+    command = _command_end(kept)
     return shlex.join(["omb-py", *kept[:command], f"--resume={run_id}", *kept[command:]])
+
+
+def _command_end(words: Sequence[str]) -> int:
+    """Number of words to the end of the command's name; a rehearsal has its own options before that of its command."""
+    at = next((at for at, word in enumerate(words) if not word.startswith("-")), 0)
+    if words[at] == "rehearse":
+        at += 1
+        while at < len(words) - 1 and words[at].startswith("-"):
+            at += 2 if words[at] in _REHEARSED_WITH else 1
+    return at + 1
 
 
 def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -> str:

@@ -93,10 +93,11 @@ def refuse_pmix_launcher(mpi: ModuleType, environ: Mapping[str, str]) -> None:
             return
     slurm = "SLURM_STEP_ID" in environ and "OMPI_COMM_WORLD_SIZE" not in environ
     started, better = ("srun --mpi=pmix", "srun --mpi=pmi2") if slurm else ("Open MPI's mpirun", "MPICH's mpiexec")
+    own = "the path of its libmpi.so" if slurm else '"$(command -v mpirun)"'
     name, version = vendor(mpi)
     raise EnvironmentProblem(
         f"{started} started this rank, but its library is {name} {version}, which was built without PMIx: start it "
-        f"with {better}, or name the launcher's own library with --mpi (omb-py doctor names both)"
+        f"with {better}, or measure the launcher's own library: export OMB_PY_MPI={own} (omb-py doctor names both)"
     )
 
 

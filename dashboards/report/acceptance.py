@@ -51,11 +51,7 @@ METHOD = (
 
 
 def acceptance_page(acceptance: AcceptReport) -> str:
-    """Write the acceptance report as one HTML file.
-
-    Raises:
-        EnvironmentProblem: plotly is not installed.
-    """
+    """Write the acceptance report as one HTML file."""
     store = Path(acceptance.store)
     timed = StoreSelection({"run_id": [acceptance.run_id]}, {ACCEPT_PHASE: [PERFORMANCE]})
     cells = read_cells(store, timed, [])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
+from importlib.util import find_spec
 
 from omb_py import __version__
 from omb_py.dashboards.base import theme
@@ -105,7 +106,7 @@ def document(
     problem: str = "",
     extra: str = "",
 ) -> str:
-    """Write sections as one HTML file that needs nothing else.
+    """Write sections as one HTML file that needs nothing else. Without plotly it has tables alone, and says so.
 
     Args:
         summary: heading of the page.
@@ -115,10 +116,10 @@ def document(
         kind: kind of report, for the window's title.
         problem: reason why there is nothing to show.
         extra: HTML after the sections.
-
-    Raises:
-        EnvironmentProblem: plotly, which holds the script, is not installed.
     """
+    if find_spec("plotly") is None:
+        sections = [replace(each, views=[replace(view, spec=None) for view in each.views]) for each in sections]
+        below = f"{below} · figures need plotly, which is not installed: {pip_install('dashboard')}"
     views = [view for section in sections for view in section.views]
     places = {view.key: place for place, view in reversed(list(enumerate(views)))}
     tabs = [section for section in sections if section.tab]
@@ -133,7 +134,7 @@ def document(
 
 
 def with_figures(report: Document, name: str, title: str, below: str, views: Sequence[View]) -> str:
-    """Write a document with views as one HTML file; without views the writer of HTML needs no plotly.
+    """Write a document with views as one HTML file.
 
     Args:
         report: the document.
@@ -141,9 +142,6 @@ def with_figures(report: Document, name: str, title: str, below: str, views: Seq
         title: heading of its section.
         below: line under the headline.
         views: figures after its tables.
-
-    Raises:
-        EnvironmentProblem: plotly is not installed.
     """
     lines = [*report.facts, *report.problems, *report.notes]
     section = Section(name, title, lines, views, as_list=True, tables=report.tables, label=label_text(report))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -109,9 +110,11 @@ def _run(words: list[str]) -> int:
     except OmbError as error:
         code = _fail(str(error), error.exit_code, debug)
         if error.resumes and _rank() == 0:
+            from omb_py.orchestrate.launching.rehearsal import TYPED
             from omb_py.results.repro_command import resuming
 
-            sys.stderr.write(f"omb-py: to go on: {shown(resuming(words, error.resumes), CONTROL)}\n")
+            typed = shlex.split(os.environ.get(TYPED, "")) or words
+            sys.stderr.write(f"omb-py: to go on: {shown(resuming(typed, error.resumes), CONTROL)}\n")
         return code
     except KeyboardInterrupt:
         return _interrupted(debug)

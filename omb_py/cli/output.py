@@ -89,19 +89,16 @@ def write_report(
     return document.exit_code
 
 
-def check_files(
-    paths: Sequence[Path], endings: Collection[str] = ENDINGS, figures: bool = False, option: str = "--output"
-) -> None:
+def check_files(paths: Sequence[Path], endings: Collection[str] = ENDINGS, option: str = "--output") -> None:
     """Check files that an option names before hours of measuring.
 
     Args:
         endings: those that say a form, as ``.json``.
-        figures: a page of HTML has figures, which need plotly.
         option: the option, for the error.
 
     Raises:
         UsageError: a file's ending says no form.
-        EnvironmentProblem: a file could not be written, or what its form needs is not installed.
+        EnvironmentProblem: a file could not be written.
     """
     for path in paths:
         if path.suffix not in endings:
@@ -110,10 +107,6 @@ def check_files(
         why = "it is a folder" if path.is_dir() else _unwritable(folder)
         if why:
             raise EnvironmentProblem(f"{option} {path} cannot be written: {why}")
-        if figures and path.suffix == HTML:
-            from omb_py.dashboards.report.html_page import plotly_script  # nothing else needs it
-
-            plotly_script()
 
 
 def _unwritable(folder: Path) -> str:

@@ -126,7 +126,9 @@ class Slurm(BatchSystem):
         }
         lines = [f"#SBATCH --{name}={value}" for name, value in options.items() if value is not None]
         lines.append("#SBATCH --no-requeue")  # it would begin again from nothing; --resume goes on
-        return [*lines, *(["#SBATCH --exclusive"] if request.array > 1 or request.subsets else [])]
+        lines += ["#SBATCH --exclusive"] if request.array > 1 or request.subsets else []
+        # sbatch reads several options a line; a script that is only printed has them too
+        return [*lines, *([f"#SBATCH {shlex.join(request.extra)}"] if request.extra else [])]
 
     def submit_command(self, request: BatchRequest, script: Path, nodes: str) -> tuple[str, ...]:
         chosen = (f"--nodelist={nodes}",) if nodes else ()

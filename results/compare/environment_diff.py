@@ -62,7 +62,8 @@ def differences(
 
     Args:
         base: provenance of each launch of BASE; equal ones count once.
-        rows: one row of each side. It gives backend, binding, library and version, also where there is no provenance.
+        rows: one row of each side. It gives backend, binding, library and version, also where there is no provenance,
+            and the settings of a training that were not given.
     """
     sides = [_facts(base), _facts(new)]
     if rows:
@@ -77,7 +78,7 @@ def differences(
         if values[0] != values[1] and not (name in _REPEATED and _differ(sides, "library")):
             diffs.append(_difference(_title(name), values))
     named_already = {difference.what for difference in diffs}
-    diffs += [request for request in _asked(base, new) if request.what not in named_already]
+    diffs += [request for request in _asked(base, new, rows) if request.what not in named_already]
     diffs += _mapped(base, new)
     return sorted(diffs, key=_sort_key)
 
@@ -130,7 +131,9 @@ def _facts(provenances: Iterable[Provenance]) -> dict[str, set[str]]:
     return out
 
 
-def _asked(base: Iterable[Provenance], new: Iterable[Provenance]) -> list[EnvironmentDifference]:
+def _asked(
+    base: Iterable[Provenance], new: Iterable[Provenance], rows: Sequence[Mapping[str, object]] | None
+) -> list[EnvironmentDifference]:
     """List the variables and options that a comparison set differently on its two sides.
 
     Such a variable may be on no allow-list, so that it is no fact of the environment.
@@ -145,8 +148,22 @@ def _asked(base: Iterable[Provenance], new: Iterable[Provenance]) -> list[Enviro
                 name, _, value = str(option).removeprefix("--").partition("=")
                 facts.setdefault(f"option {name}", set()).add(value or "given")
     names = dict.fromkeys((*sides[0], *sides[1]))
+    for facts, row in zip(sides, rows or (), strict=False):
+        settings = _settings(row)
+        for name in names:
+            if name not in facts and (usual := settings.get(name.removeprefix("option "))):
+                facts[name] = {usual}
     values = {name: [side.get(name, set()) for side in sides] for name in names}
     return [_difference(name, pair) for name, pair in values.items() if pair[0] != pair[1]]
+
+
+def _settings(row: Mapping[str, object]) -> dict[str, str]:
+    """The settings of a training, as ``parallel``, also those that nobody gave."""
+    match row.get("parameters"):
+        case {"workload": str() as text}:
+            pairs = (pair.partition("=") for pair in text.partition(":")[2].split(","))
+            return {name: value for name, _, value in pairs}
+    return {}
 
 
 def _title(name: str) -> str:
@@ -164,7 +181,7 @@ def _sort_key(difference: EnvironmentDifference) -> tuple[int, str]:
 
 
 def _difference(fact: str, values: Sequence[set[str]]) -> EnvironmentDifference:
-    none = _NOT_SET if fact.startswith("variable ") else "none"
+    none = {"variable": _NOT_SET, "option": "not given"}.get(fact.partition(" ")[0], "none")
     return EnvironmentDifference(fact, *(_text(side) or none for side in _from_difference(values)))
 
 

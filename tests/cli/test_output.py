@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,14 +29,6 @@ def test_what_cannot_is_said_before(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(EnvironmentProblem, match="may not be written"):
         check_files([tmp_path / "a.json"], ENDINGS)
-
-
-def test_only_figures_need_plotly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    check_files([tmp_path / "a.json"], figures=True)
-    check_files([tmp_path / "a.html"])
-    with pytest.raises(EnvironmentProblem, match="plotly, which is not installed"):
-        check_files([tmp_path / "a.html"], figures=True)
 
 
 def test_a_file_that_fails_does_not_keep_the_next_from_being_written(tmp_path: Path) -> None:

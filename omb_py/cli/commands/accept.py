@@ -102,7 +102,7 @@ def command() -> click.Command:
 
 def _check(values: dict[str, Any]) -> None:
     """Raise OmbError on what is wrong in any place, before a job waits for its nodes."""
-    check_files(values["output"], figures=True)
+    check_files(values["output"])
     suite = checked_suite(values["suite"])
     if values["contract"]:
         from omb_py.orchestrate.accept.contract_file import read_contract
@@ -156,7 +156,7 @@ def run_accept(
     from omb_py.orchestrate.accept.from_logs import accept_logs
     from omb_py.orchestrate.accept.session import AcceptRequest, accept
 
-    check_files(output, figures=True)
+    check_files(output)
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to resume a run")
     options = given(click.get_current_context())

@@ -198,7 +198,7 @@ def run_links(
     names: PairNames | None,
     **given: Any,
 ) -> int:
-    check_files(output, _FILES, figures=True)
+    check_files(output, _FILES)
     if logs:
         _check_useless()
         design = SweepDesign(given["small"], given["large"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -406,7 +407,10 @@ def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
 
 
 def _kept_text(measurer: Measurer) -> str:
-    done = " and ".join(f"{len({r['launch_id'] for r in measurer.rows[s]})} launches of {s}" for s in SIDES)
+    counts = {side: len({row["launch_id"] for row in measurer.rows[side]}) for side in SIDES}
+    done = " and ".join(f"{count} launches of {side}" for side, count in counts.items())
     store = measurer.sides["BASE"].requests[0].store
     run_id = measurer.main.run_id
-    return f"What was measured is kept in {store}, run {run_id}: {done}; --resume={run_id} measures the rest"
+    judge = f", omb-py compare {run_id} --store {shlex.quote(str(store))} judges them"
+    so_far = judge if min(counts.values()) >= FEWEST else ""
+    return f"What was measured is kept in {store}, run {run_id}: {done}{so_far}; --resume={run_id} measures the rest"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from omb_py.launchers.open_mpi import OPEN_MPI_ROOT
 from omb_py.orchestrate.launching.emulated_hosts import OVER_TCP, EmulatedHosts, do, missing_program
 
 INSIDE: Final = "OMB_PY_REHEARSAL"
-"""Variable that is set for the process that has namespaces of its own."""
+"""Variable of the process that has namespaces of its own: the words after ``omb-py`` that began it."""
+TYPED: Final = "OMB_PY_TYPED"
+"""Variable of the command that is rehearsed: the same words, with which it goes on after an interruption."""
 SLOW_RATE: Final = "400mbit"
 """What goes over a slow link in each direction: a tenth of what goes over the others, or less."""
 SLOW_FACTOR: Final = 2
@@ -75,7 +78,7 @@ class Rehearsal:
         agent = hosts.agent(_FOLDER, recall_library().vendor == "Open MPI")
         where = ["--hosts", ",".join(hosts.names), "--launcher-args", " ".join(agent)]
         environ = {**OVER_TCP, **_CROWDED, **os.environ}
-        del environ[INSIDE]
+        environ[TYPED] = environ.pop(INSIDE)
         os.execve(sys.executable, [*_omb_py(), words[0], *where, *words[1:]], environ)
 
 
@@ -108,5 +111,5 @@ def enter(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
     path = _path(environ)
     program = shutil.which("unshare", path=path) or "unshare"
     as_user = dict.fromkeys(OPEN_MPI_ROOT, "1") if os.geteuid() else {}  # root inside, but nobody's root outside
-    variables = {**environ, **as_user, "PATH": path, INSIDE: "1"}
+    variables = {**environ, **as_user, "PATH": path, INSIDE: shlex.join(["rehearse", *arguments])}
     os.execve(program, [*_unshare(), *_omb_py(), "rehearse", *arguments], variables)

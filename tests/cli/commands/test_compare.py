@@ -129,6 +129,9 @@ def test_two_trainings_over_gloo(run, tmp_path: Path) -> None:  # type: ignore[n
     (cell,) = told["cells"]
     assert cell["benchmark"] == "train" and cell["verdict"] != "NOT COMPARABLE"
     assert told["communication"]["NEW"]["bytes"] > told["communication"]["BASE"]["bytes"] > 0
+    assert [d for d in told["differences"] if d["what"] == "option parallel"] == [
+        {"what": "option parallel", "base": "ddp", "new": "fsdp"}
+    ]
     (side,) = {row for row in load(tmp_path)["benchmark"]}
     assert side == "train"
 

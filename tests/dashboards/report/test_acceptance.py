@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli.suite_options import CommandLine
+from omb_py.dashboards.report import html_page
 from omb_py.dashboards.report.acceptance import acceptance_page, board, shortened
 from omb_py.dashboards.report.html_page import plotly_script
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
@@ -51,6 +52,16 @@ def test_every_launch_is_shown(found: AcceptReport) -> None:
     undecided = next(verdict for verdict in found.verdicts if verdict.word == "MARGINAL")
     assert len(undecided.values) == 24 and "round 2: MARGINAL" in page and "round 3: MARGINAL" in page
     assert all(launch in page for launch, _ in undecided.values)
+
+
+def test_without_plotly_its_tables_are_there_and_it_says_what_is_missing(
+    found: AcceptReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_page, "find_spec", lambda name: None)
+    page = acceptance_page(found)
+    assert "figures need plotly, which is not installed: pip install" in page
+    assert 'id="packed"' not in page and page.count('<td class="bad">FAIL</td>') == 3
+    assert all(launch in page for verdict in found.verdicts for launch, _ in verdict.values)
 
 
 def test_the_board_is_a_valid_figure(found: AcceptReport) -> None:

@@ -88,6 +88,16 @@ def test_ends_with_the_same_report(run, interrupt, monkeypatch, number, tmp_path
     )
 
 
+def test_what_was_measured_before_an_interruption_can_be_judged(run, interrupt, monkeypatch, capsys) -> None:
+    for number, judges in ((3, False), (13, True)):
+        interrupt(number)
+        _, _, err = run(LINE, f"s{number}")
+        monkeypatch.undo()
+        assert (" judges them; --resume=" in err) == judges
+    line = err.partition("omb-py compare ")[2].partition(" judges them")[0]
+    assert main(["compare", *line.split()]) in (0, 1) and "answer: " in capsys.readouterr().out
+
+
 def test_an_interruption_between_launches_says_how_to_go_on(run, monkeypatch) -> None:
     made = []
 

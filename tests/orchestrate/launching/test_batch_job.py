@@ -162,6 +162,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert main(line) == 0
     out = capsys.readouterr().out
     assert out.endswith(".code run quick -n 4 --store st\n") and "--ntasks=4\n" in out and "--nodes=2\n" in out
+    assert "\n#SBATCH --qos x\n" in out
     for words, says in (
         ("--nodes 2", "--nodes is for a batch job: add --submit slurm"),
         ("--submit slurm --nodes 99 -n 2", "--nodes 99 with -n 2: 97 nodes would have no rank"),

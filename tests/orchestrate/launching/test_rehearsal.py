@@ -101,7 +101,7 @@ def test_a_user_without_tc_in_path_and_not_root_has_nodes(
     assert program == str(sbin / "unshare") and words[-4:] == ["rehearse", "--nodes", "2", "links"]
     assert ("--map-root-user" in words) == (user > 0)
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if user else {}
-    assert environ == {"PATH": f"{tmp_path}:{sbin}", rehearsal.INSIDE: "1", **allowed}
+    assert environ == {"PATH": f"{tmp_path}:{sbin}", rehearsal.INSIDE: "rehearse --nodes 2 links", **allowed}
 
 
 def test_two_ends_are_wanted() -> None:

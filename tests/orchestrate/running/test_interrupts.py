@@ -10,6 +10,7 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import Interrupted
 from omb_py.orchestrate.checks import guidelines
+from omb_py.orchestrate.launching.rehearsal import TYPED
 from omb_py.orchestrate.running import suite_run
 from omb_py.orchestrate.running.interrupts import InterruptedLaunches, resumable
 
@@ -40,6 +41,17 @@ def test_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert err.startswith(f"omb-py: error: interrupted: what was measured is kept in {tmp_path}, run "), err
     assert "; --resume=" in err and err.endswith(" measures the rest")
     assert hint.startswith("omb-py: to go on: omb-py run --resume=") and hint.endswith(f"-n 2 --store {tmp_path}")
+
+
+def test_a_rehearsal_goes_on_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(suite_run, "describe_launch", ctrl_c)
+    monkeypatch.setenv(TYPED, "rehearse --nodes 3 run quick -n 2 --tag 'a=b c'")  # as in the nodes' namespaces
+    assert main(f"run quick --backend mock -n 2 --store {tmp_path}".split()) == 130
+    hint = capsys.readouterr().err.splitlines()[-1]
+    assert hint.startswith("omb-py: to go on: omb-py rehearse --nodes 3 run --resume=2")
+    assert hint.endswith(" quick -n 2 --tag 'a=b c'")
 
 
 def test_guidelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

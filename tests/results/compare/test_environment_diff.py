@@ -63,7 +63,17 @@ def test_several_values_on_a_side() -> None:
 def test_what_was_asked_for_and_no_list_allows() -> None:
     asked = provenance(launch={"config": {"set": {"FOO": "1"}, "options": ["--binding=mpi4py", "--in-place"]}})
     found = list(map(str, differences([provenance()], [asked], (row(), row()))))
-    assert found == ["variable FOO: not set → 1", "option binding: none → mpi4py", "option in-place: none → given"]
+    assert found == [
+        "variable FOO: not set → 1",
+        "option binding: not given → mpi4py",
+        "option in-place: not given → given",
+    ]
+
+
+def test_a_setting_of_a_training_that_nobody_gave_has_its_default() -> None:
+    asked = provenance(launch={"config": {"options": ["--parallel=fsdp"]}})
+    sides = ({**row(), "parameters": {"workload": "mlp:batch=2,parallel=ddp"}}, row())
+    assert list(map(str, differences([provenance()], [asked], sides))) == ["option parallel: ddp → fsdp"]
 
 
 def test_a_variable_is_not_told_twice() -> None:
