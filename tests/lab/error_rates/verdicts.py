@@ -1,9 +1,9 @@
 """How often compare errs and what it finds, beside simpler rules on the same launches; seeded.
 
-python -m tests.lab.error_rates.verdicts [--quick] [--only KIND] [--questions 3,20]
+python -m tests.lab.error_rates.verdicts [--quick] [--only KIND] [--questions 3,20] [--pairs 10]
 
 Each report is measured by the whole of a comparison in up to three rounds of 10 pairs, one question a cell. The simpler
-rules see all 30 pairs of all questions: three looks at a third of 1 % each, with Holm's correction. A row whose rate of
+rules see all pairs of all questions: three looks at a third of 1 % each, with Holm's correction. A row whose rate of
 false reports is over 1 % beyond chance, or that finds fewer changes than the best other rule beyond chance, is marked.
 """
 
@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,14 +117,16 @@ SPREADS = ((0.02, 1.05), (0.05, 1.05), (0.05, 1.10), (0.2, 1.3))
 class SimulatedSides:
     """Launches of both sides, drawn before: pair k is in rows 2k and 2k + 1."""
 
-    def __init__(self, kind: LaunchKind, questions: int, spread: float, change: float, seed: Sequence[int]) -> None:
+    def __init__(
+        self, kind: LaunchKind, questions: int, spread: float, change: float, seed: Sequence[int], pairs: int = PAIRS
+    ) -> None:
         rng = np.random.default_rng(seed)
         self.seed = seed[-1]
-        logs = kind.draw(rng, 2 * PAIRS * ROUNDS, questions, spread)
+        logs = kind.draw(rng, 2 * pairs * ROUNDS, questions, spread)
         self.sides: dict[Side, Floats] = {}
-        new_first = np.array([sides_of(self.seed, pair)[0] == "NEW" for pair in range(PAIRS * ROUNDS)], dtype=int)
-        self.sides["NEW"] = logs[np.arange(PAIRS * ROUNDS) * 2 + 1 - new_first]
-        self.sides["BASE"] = logs[np.arange(PAIRS * ROUNDS) * 2 + new_first]
+        new_first = np.array([sides_of(self.seed, pair)[0] == "NEW" for pair in range(pairs * ROUNDS)], dtype=int)
+        self.sides["NEW"] = logs[np.arange(pairs * ROUNDS) * 2 + 1 - new_first]
+        self.sides["BASE"] = logs[np.arange(pairs * ROUNDS) * 2 + new_first]
         self.changed = np.arange(questions) < (max(1, questions // 10) if change != 1 else 0)
         self.sides["NEW"] = kind.new_spread * self.sides["NEW"] + np.log(change) * self.changed
         if kind.step:
@@ -212,6 +214,8 @@ class PowerRow:
     spread: float = SPREAD
     change: float = 1.0
     delta: float = 1e-9
+    pairs: int = PAIRS
+    """Pairs of a round."""
 
     def __str__(self) -> str:
         change = "" if self.change == 1 else f", {self.change - 1:+.0%}"
@@ -223,11 +227,13 @@ def simulated(row: PowerRow, first: int, reports: int) -> Tally:
     kind, tally = KINDS[row.name], Tally()
     rules = CompareRules(delta=row.delta, tail_delta=row.delta, rounds=ROUNDS)
     for seed in range(first, first + reports):
-        sides = SimulatedSides(kind, row.questions, row.spread, row.change, [list(KINDS).index(row.name), seed])
-        done = conduct([range(row.questions)], CompareDesign(rules, PAIRS, seed), sides)
+        sides = SimulatedSides(
+            kind, row.questions, row.spread, row.change, [list(KINDS).index(row.name), seed], row.pairs
+        )
+        done = conduct([range(row.questions)], CompareDesign(rules, row.pairs, seed), sides)
         answers = [judged.answers["median"] for judged in done.judged]
         of_compare = np.array([{"SLOWER": 1, "FASTER": -1}.get(a.verdict, 0) for a in answers])
-        looks = [PAIRS * k for k in range(1, ROUNDS + 1)]
+        looks = [row.pairs * k for k in range(1, ROUNDS + 1)]
         found = {"compare": of_compare}
         for name, p_of in OTHERS.items():
             shown = np.zeros(row.questions, dtype=int)
@@ -290,6 +296,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--share", type=float, default=1.0, help="share of the reports to simulate")
     parser.add_argument("--only", default="", help="kinds whose name holds this")
     parser.add_argument("--questions", default="3,20,120,1000")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of a round")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0, help="number of the first report")
     parser.add_argument("--power", action="store_true", help="changed launches only")
@@ -297,6 +304,7 @@ def main(words: list[str] | None = None) -> int:
     given = parser.parse_args(words)
     kinds = [name for name in KINDS if given.only in name]
     rows = rows_of([int(q) for q in given.questions.split(",")], kinds)
+    rows = [replace(row, pairs=given.pairs) for row in rows]
     rows = [r for r in rows if not (given.power and r.change == 1) and not (given.errors and r.change != 1)]
     print(f"| launches, change | questions | compare | {' | '.join(OTHERS)} | SAME of unchanged | launches |")
     print("|---|--:|" + "--:|" * (len(OTHERS) + 3), flush=True)
