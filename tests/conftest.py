@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from omb_py.engine.measuring.cache_rotation import CACHE_BYTES
-from omb_py.orchestrate.launching.machine_state import MachineState
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 if ROOT not in sys.path:  # so that tests.support is found also where pytest is not run as python -m pytest
@@ -57,8 +56,7 @@ def the_same_seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 @pytest.fixture(autouse=True)
 def nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """To a test's own process the machine is quiet: what it prints depends on no other program."""
-    quiet = MachineState(2, 0.0, 0.0, 2, False, None, None)
-    monkeypatch.setattr("omb_py.orchestrate.running.run.observe", lambda started: quiet)
+    monkeypatch.setattr("omb_py.orchestrate.running.run.busy_now", lambda started: "")
 
 
 @pytest.fixture(scope="session", autouse=True)

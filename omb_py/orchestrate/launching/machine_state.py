@@ -18,6 +18,8 @@ BUSY_SHARE = 0.5
 _SHARED = 0.25
 """Cores that others may take from the ranks, on average over a launch, before that is reported."""
 _WATCH_S = 0.25
+_NOW_S = 1.0
+"""What others used in a longer time says little of now."""
 STEADY_GOVERNORS = ("performance", "schedutil")
 """Governors under which the clock rate does not vary with a benchmark's load."""
 
@@ -154,9 +156,14 @@ class OtherWork:
         self._proc, self._clock = proc, clock
         self._began, self._busy, self._own = clock(), busy_ticks(proc), own_seconds()
 
+    @property
+    def seconds(self) -> float:
+        """The time since this was made."""
+        return self._clock() - self._began
+
     def cores(self) -> float | None:
         """The mean number of cores that others used since this was made; call it after the children have ended."""
-        seconds, busy = self._clock() - self._began, busy_ticks(self._proc)
+        seconds, busy = self.seconds, busy_ticks(self._proc)
         if busy is None or self._busy is None or seconds <= 0:
             return None
         used = (busy[0] - self._busy[0]) / os.sysconf("SC_CLK_TCK")
@@ -225,3 +232,27 @@ def during(other_cores: Sequence[float], cores: int, ranks: int) -> str:
         f"busy machine: other programs used {middle:.1f} of {cores} cores during the launches (median of "
         f"{len(other_cores)}, at most {max(other_cores):.1f}): numbers and spreads are larger than on a quiet machine"
     )
+
+
+SINCE_IMPORT = OtherWork()
+"""What others use while a command begins."""
+
+
+def busy_now(started: bool, since: OtherWork = SINCE_IMPORT, watch: Callable[..., MachineState] = observe) -> str:
+    """A sentence where other programs use much of this machine now; else an empty text.
+
+    What they used while the command began is looked at first, which takes no time. Only where that may be too much, or
+    is long ago, the machine is watched.
+
+    Args:
+        started: whether a launcher has started this process and others of the job, which are no other programs.
+    """
+    seconds = since.seconds
+    used = since.cores() if seconds <= _NOW_S else None
+    if used is not None:
+        if started:
+            of_job = sum(ticks for process, ticks in sibling_ticks().items() if process != os.getpid())
+            used -= of_job / os.sysconf("SC_CLK_TCK") / seconds
+        if used <= BUSY_SHARE / 2 * (os.cpu_count() or 1):
+            return ""
+    return watch(started=started).busy()

@@ -22,7 +22,7 @@ from omb_py.launchers.registry import job_around
 from omb_py.options.request import SILENT, Request
 from omb_py.options.table import sizes_of
 from omb_py.orchestrate.launching.launch_command import HERE, command_for, machine_of, ranks_for
-from omb_py.orchestrate.launching.machine_state import OtherWork, observe
+from omb_py.orchestrate.launching.machine_state import OtherWork, busy_now
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest, in_place_alone, reachable, resolve
@@ -158,7 +158,7 @@ def say_busy(run: Run) -> None:
     It is a note on stderr: what stdout holds is C's text, or a table that programs read.
     """
     if not in_process(run.request.backends):
-        run.command.busy = observe(started=joined_environment(os.environ) is not None).busy()
+        run.command.busy = busy_now(joined_environment(os.environ) is not None)
     if run.command.busy:
         run.note(f"warning: {run.command.busy}")
 

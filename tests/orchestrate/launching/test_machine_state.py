@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from omb_py.orchestrate.launching import machine_state
 from omb_py.orchestrate.launching.machine_state import (
     MachineState,
     OtherWork,
+    busy_now,
     busy_ticks,
     during,
     machine_facts,
@@ -81,6 +84,33 @@ def test_the_other_ranks_of_a_launcher_are_no_other_programs(tmp_path, monkeypat
     assert sibling_ticks(proc) == {11: 135, 13: 25} and sibling_ticks(proc, 6) == {12: 35}
     stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
     assert observe(proc, tmp_path, wait).busy_cores == 3.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ticks", "started", "watched"),
+    [
+        (0.5, 12, False, False),  # a fourth of a core of two
+        (0.5, 80, False, True),
+        (2.0, 12, False, True),  # that is not now
+        (0.5, 80, True, False),  # by other ranks of the job
+    ],
+)
+def test_a_machine_is_watched_only_where_it_may_be_busy(
+    seconds: float, ticks: int, started: bool, watched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(machine_state, "sibling_ticks", lambda: {os.getpid(): 9, 5: 80})
+    monkeypatch.setattr(machine_state, "own_seconds", lambda: 0.0)
+    proc = tmp_path / "proc"
+    stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
+    times = [0.0]
+    since = OtherWork(proc, lambda: times[0])
+    times[0] = seconds
+    stat(proc, ticks, 0, 0, 100, 0, 0, 0, 0)
+    asked: list[bool] = []
+    busy = replace(QUIET, busy_cores=6.0)
+    said = busy_now(started, since, lambda started: asked.append(started) or busy)
+    assert asked == [started] * watched and said == (busy.busy() if watched else "")
 
 
 def test_what_disturbs_is_said_and_a_quiet_machine_is_silent() -> None:

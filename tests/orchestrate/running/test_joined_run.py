@@ -19,7 +19,6 @@ from omb_py.engine.rank.watcher import Watcher
 from omb_py.errors import UsageError
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.options.request import Request
-from omb_py.orchestrate.launching.machine_state import MachineState
 from omb_py.orchestrate.running import joined_run
 from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
 from omb_py.orchestrate.running.run import connection_of, new_run, spec_of
@@ -136,13 +135,12 @@ def test_a_collector_whose_address_nobody_reads_says_so_in_a_line(capfd: pytest.
 def test_rank_0_says_that_the_machine_is_busy_and_the_collector_stores_it(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy = MachineState(8, 6.0, None, 8, False, None, None)
-    monkeypatch.setattr("omb_py.orchestrate.running.run.observe", lambda started: busy)
+    said = "busy machine: other programs use 6.0 of 8 cores: end them, or expect wide spreads"
+    monkeypatch.setattr("omb_py.orchestrate.running.run.busy_now", lambda started: said)
     (launch,) = plan(Request("allreduce", store=None), 2)
     monkeypatch.setattr(joined_run.subprocess, "Popen", lambda *words, **more: SimpleNamespace(pid=1))
     collector = joined_run.CollectorProcess(joined_run.Job(launch, "mpiexec", []))
     os.close(collector._reader)
-    said = "busy machine: other programs use 6.0 of 8 cores: end them, or expect wide spreads"
     assert collector._job.busy == said and capfd.readouterr().err == f"omb-py: warning: {said}\n"
 
 

@@ -15,7 +15,6 @@ from omb_py.engine.program.steps import base
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.launcher import LaunchCommand
 from omb_py.options.request import Request
-from omb_py.orchestrate.launching.machine_state import MachineState
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.run import execute_run
 from omb_py.results.store.keys import environment_facts
@@ -199,7 +198,6 @@ def test_a_launch_on_gpus_stores_the_paths_between_them(monkeypatch: pytest.Monk
     assert environment_facts({"gpus": twin}) == environment_facts({"gpus": node["gpus"]}), "two machines of a kind"
 
 
-BUSY = MachineState(8, 6.0, 7.5, 8, False, "powersave", None)
 SAID = "busy machine: other programs use 6.0 of 8 cores (load 7.5): end them, or expect wide spreads"
 
 
@@ -209,7 +207,7 @@ def test_a_busy_machine_is_said_first_and_stored(
 ) -> None:
     """On stderr, since stdout is C's text or a table that programs read; a quiet command stores it alone."""
     asked: list[bool] = []
-    monkeypatch.setattr(running, "observe", lambda started: asked.append(started) or BUSY)
+    monkeypatch.setattr(running, "busy_now", lambda started: asked.append(started) or SAID)
     line = f"latency -m 8:8 -i 10 -x 1 --store {tmp_path}"
     assert main([*line.split(), "--format", "json"]) == 0
     out, err = capfd.readouterr()
@@ -223,7 +221,7 @@ def test_a_busy_machine_is_said_first_and_stored(
 
 
 def test_simulated_ranks_feel_no_other_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "observe", lambda started: pytest.fail("watched for nothing"))
+    monkeypatch.setattr(running, "busy_now", lambda started: pytest.fail("watched for nothing"))
     assert execute(mock("latency", None, sizes="8:8", iterations="5")) == 0
 
 
