@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from omb_py.backends.capabilities import FROM_ANYONE, ONE_SIDED, SCAN, Capabilities, Inspection, RankStart, usable
-from omb_py.backends.child import answer_of
-from omb_py.backends.ucc.library import FIX, NAME, VARIABLE, candidates
-from omb_py.backends.ucc.structures import COLLECTIVES, OPS, TYPES
+from omb_py.backends.ucc.structures import COLLECTIVES, OPS, TYPES, VARIABLE
 from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import MEMORY
@@ -31,6 +29,9 @@ class UccCapabilities(Capabilities):
     """A child process initialises the library, whose components show only then whether they can be loaded."""
 
     def inspect(self) -> Capabilities:
+        from omb_py.backends.child import answer_of  # only what looks at this machine needs them
+        from omb_py.backends.ucc.library import FIX, NAME, candidates
+
         reasons = []
         for path in candidates():
             answer = answer_of("omb_py.backends.ucc.library", path, timeout=_CHILD_S)

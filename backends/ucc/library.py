@@ -21,6 +21,7 @@ from omb_py.backends.ucc.structures import (
     NO_MESSAGE,
     OF_REQUEST,
     OK,
+    VARIABLE,
     ContextParameters,
     EndpointMap,
     LibraryParameters,
@@ -31,8 +32,6 @@ from omb_py.engine.samples import address_of_array
 from omb_py.errors import EnvironmentProblem
 
 NAME: Final = "UCC"
-VARIABLE: Final = "OMB_PY_UCC"
-"""Names a file of the library, where the system's loader does not find it."""
 FILES: Final = ("libucc.so.1", "libucc.so")
 FIX: Final = (
     "install UCC with UCX (libucc1 of Debian sid, HPC-X, or built from github.com/openucx/ucc), or "

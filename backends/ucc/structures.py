@@ -6,6 +6,9 @@ import ctypes
 from ctypes import POINTER, Structure, Union, c_double, c_int, c_int64, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Final
 
+VARIABLE: Final = "OMB_PY_UCC"
+"""Names a file of the library, where the system's loader does not find it."""
+
 OK: Final = 0
 IN_PROGRESS: Final = 1
 NO_MESSAGE: Final = -6

@@ -12,9 +12,9 @@ import pytest
 from omb_py.backends.registry import find as find_backend
 from omb_py.backends.ucc import structures
 from omb_py.backends.ucc.capabilities import CAPABILITIES
-from omb_py.backends.ucc.library import FILES, VARIABLE, candidates, load
+from omb_py.backends.ucc.library import FILES, candidates, load
 from omb_py.backends.ucc.session import UccSession
-from omb_py.backends.ucc.structures import COLLECTIVES, TYPES
+from omb_py.backends.ucc.structures import COLLECTIVES, TYPES, VARIABLE
 from omb_py.cli import main
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.session import StepFailed
