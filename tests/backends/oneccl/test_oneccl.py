@@ -22,7 +22,7 @@ from omb_py.engine.program.language import Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import BENCHMARKS, find
-from tests.support.machines.standin import library, needs_compiler, report
+from tests.support.machines.standin import library, needs_compiler, on_both, report, wrong
 
 IS_HERE = any(Path(path).exists() for path in ONECCL.candidates() if "/" in path)
 Cell = dict[str, Any]
@@ -66,23 +66,10 @@ def measured(ranks: int, own: bool) -> list[dict[str, Any]]:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("ranks", "own"),
-    [
-        pytest.param(2, False, marks=needs_compiler),
-        pytest.param(4, False, marks=[needs_compiler, pytest.mark.slow]),
-        *(
-            pytest.param(ranks, True, marks=[pytest.mark.oneccl, pytest.mark.skipif(not IS_HERE, reason="no oneCCL")])
-            for ranks in (2, 3, 4)
-        ),
-    ],
+    ("ranks", "own"), on_both(pytest.mark.oneccl, pytest.mark.skipif(not IS_HERE, reason="no oneCCL"))
 )
 def test_every_byte_is_right(ranks: int, own: bool) -> None:
-    wrong = [
-        (cell, done)
-        for cell, done in zip(cells_on(ranks), measured(ranks, own), strict=True)
-        if done.get("wrong", -1) != (None if cell["benchmark"] == "barrier" else 3 * ("inject" in cell))
-    ]
-    assert wrong == []
+    assert wrong(cells_on(ranks), measured(ranks, own)) == []
 
 
 @pytest.mark.parametrize(

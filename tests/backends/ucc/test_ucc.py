@@ -21,14 +21,15 @@ from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import BENCHMARKS, find
-from tests.support.machines.standin import library, needs_compiler, report
+from tests.support.machines.standin import library, needs_compiler, on_both, report, wrong
 
 OWN = os.environ.get("OMB_PY_TEST_UCC", "")
 """A file of the library itself."""
 Cell = dict[str, Any]
 
 
-def cells_on(ranks: int) -> list[Cell]:
+def cells_on(ranks: int, own: bool) -> list[Cell]:
+    """Cells of the stand-in, which reduces NCCL's types alone, or of the library itself."""
     cells: list[Cell] = []
     for op in COLLECTIVES:
         for name in (op, f"i{op}", f"{op}_persistent"):
@@ -46,7 +47,6 @@ def cells_on(ranks: int) -> list[Cell]:
             if "groups" in takes and ranks == 4:
                 cells.append({"benchmark": name, "size": 64, "groups": "2x2"})
     if ranks == 2:
-        own = bool(OWN)  # the stand-in reduces NCCL's types
         types = [dtype for dtype in TYPES if own or not dtype.startswith(("complex", "int16", "uint16"))]
         cells += [{"benchmark": "allgather", "size": 4128, "dtype": dtype} for dtype in TYPES]
         cells += [{"benchmark": "allreduce", "size": 4128, "dtype": dtype} for dtype in types if dtype != "float16"]
@@ -63,30 +63,17 @@ def measured(ranks: int, own: bool) -> list[dict[str, Any]]:
     """What the cells gave on the stand-in, or the library itself."""
     where = OWN if own else str(library(source="ucc.c"))
     done: list[dict[str, Any]] = report(
-        "tests.support.sessions.nccl_cells", ranks, cells_on(ranks), OMB_PY_TEST_BACKEND="ucc", **{VARIABLE: where}
+        "tests.support.sessions.nccl_cells", ranks, cells_on(ranks, own), OMB_PY_TEST_BACKEND="ucc", **{VARIABLE: where}
     )
     return done
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("ranks", "own"),
-    [
-        pytest.param(2, False, marks=needs_compiler),
-        pytest.param(4, False, marks=[needs_compiler, pytest.mark.slow]),
-        *(
-            pytest.param(ranks, True, marks=pytest.mark.skipif(not OWN, reason="OMB_PY_TEST_UCC names no libucc"))
-            for ranks in (2, 3, 4)
-        ),
-    ],
+    ("ranks", "own"), on_both(pytest.mark.skipif(not OWN, reason="OMB_PY_TEST_UCC names no libucc"))
 )
 def test_every_byte_is_right(ranks: int, own: bool) -> None:
-    wrong = [
-        (cell, done)
-        for cell, done in zip(cells_on(ranks), measured(ranks, own), strict=True)
-        if done.get("wrong", -1) != (None if "barrier" in cell["benchmark"] else 3 * ("inject" in cell))
-    ]
-    assert wrong == []
+    assert wrong(cells_on(ranks, own), measured(ranks, own)) == []
 
 
 @needs_compiler

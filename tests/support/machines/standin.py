@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,25 @@ from tests.support.machines.mpi import ROOT, environment
 from tests.support.patience import PATIENCE_S
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in library")
+
+
+def on_both(*own: pytest.MarkDecorator) -> list[Any]:
+    """Parameters (ranks, own): on the stand-in, and with the marks `own` on the library itself."""
+    return [
+        pytest.param(2, False, marks=needs_compiler),
+        pytest.param(4, False, marks=[needs_compiler, pytest.mark.slow]),
+        *(pytest.param(ranks, True, marks=own) for ranks in (2, 3, 4)),
+    ]
+
+
+def wrong(cells: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    """Cells without a check, or with other wrong bytes than the three that a fault was to make; barriers move none."""
+    return [
+        (cell, done)
+        for cell, done in zip(cells, measured, strict=True)
+        if done.get("wrong", -1) != (None if "barrier" in cell["benchmark"] else 3 * ("inject" in cell))
+    ]
+
 
 ALONE_S = 1.0
 """How long the other ranks go on when one has failed."""
