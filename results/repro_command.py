@@ -103,11 +103,21 @@ def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -
     return shlex.join([*words, *(["--launches", str(launches)] if launches > 1 else [])])
 
 
+def training_of(row: Mapping[str, object]) -> tuple[str, dict[str, str]]:
+    """The model of a training and all its settings, as ``parallel``, also those that nobody gave."""
+    model, _, settings = _workload_text(row).partition(":")
+    pairs = (pair.partition("=") for pair in settings.split(",") if pair)
+    return model, {key: value for key, _, value in pairs}
+
+
+def _workload_text(row: Mapping[str, object]) -> str:
+    return str(dict(cast(Mapping[str, object], row.get("parameters") or {})).get("workload", ""))
+
+
 def _of_workload(first: Row) -> list[str]:
     """``--workload TEXT``; for a training, the model and its settings as options."""
-    text = str(dict(first["parameters"] or {}).get("workload", ""))
     if first["family"] == "workload":
+        text = _workload_text(first)
         return ["--workload", text] if text else []
-    model, _, settings = text.partition(":")
-    pairs = [pair.partition("=") for pair in settings.split(",") if pair]
-    return [model, *(word for key, _, value in pairs for word in (f"--{key}", value))]
+    model, settings = training_of(first)
+    return [model, *(word for key, value in settings.items() for word in (f"--{key}", value))]

@@ -19,7 +19,7 @@ from omb_py.backends.gloo.rendezvous import WORKING, rank_and_size, store
 from omb_py.backends.mpi.clocks import measured_skew
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.registry import open_device
-from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.measuring.host_memory import HostMemory, reserve
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import Group, groups_of
 from omb_py.engine.program.language import Program, Step
@@ -114,10 +114,7 @@ class GlooSession(Session):
         if self.buffers:
             self.buffers.reserve(kind, sizes)
             return
-        if kind not in self._memory:
-            self._memory[kind] = HostMemory(kind)
-        for name, nbytes in sizes.items():
-            self._memory[kind].reserve(name, nbytes)
+        reserve(self._memory, kind, sizes)
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> GlooRunner:
         program = programs[self.rank]

@@ -9,7 +9,7 @@ from omb_py import __version__
 from omb_py.backends.nccl.plane import PlaneSession, plane_without_mpi
 from omb_py.backends.ucc.library import NAME, Teams, load
 from omb_py.backends.ucc.runner import UccRunner
-from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.measuring.host_memory import HostMemory, reserve
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import groups_of
@@ -42,10 +42,7 @@ class UccSession(PlaneSession):
         return self.share(self.gather(own))
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        if kind not in self._memory:
-            self._memory[kind] = HostMemory(kind)
-        for name, nbytes in sizes.items():
-            self._memory[kind].reserve(name, nbytes)
+        reserve(self._memory, kind, sizes)
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> UccRunner:
         program = programs[self.rank]

@@ -55,11 +55,7 @@ class Section:
 
 
 def page(report: StoreReport, written_at: datetime | None = None) -> str:
-    """Write a report as one HTML file; `written_at` is the time that it shows, by default now.
-
-    Raises:
-        EnvironmentProblem: plotly, which holds the script, is not installed.
-    """
+    """Write a report as one HTML file; `written_at` is the time that it shows, by default now."""
     sections = [Section("first", None, [], report.first)]
     for name, content in report.tabs.items():
         if name == "Health" and not content.odd:

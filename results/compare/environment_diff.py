@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from omb_py.results.repro_command import training_of
 from omb_py.results.store.keys import digest, environment_facts, flat
 from omb_py.results.units import counted
 
@@ -149,21 +150,12 @@ def _asked(
                 facts.setdefault(f"option {name}", set()).add(value or "given")
     names = dict.fromkeys((*sides[0], *sides[1]))
     for facts, row in zip(sides, rows or (), strict=False):
-        settings = _settings(row)
+        _, settings = training_of(row)
         for name in names:
             if name not in facts and (usual := settings.get(name.removeprefix("option "))):
                 facts[name] = {usual}
     values = {name: [side.get(name, set()) for side in sides] for name in names}
     return [_difference(name, pair) for name, pair in values.items() if pair[0] != pair[1]]
-
-
-def _settings(row: Mapping[str, object]) -> dict[str, str]:
-    """The settings of a training, as ``parallel``, also those that nobody gave."""
-    match row.get("parameters"):
-        case {"workload": str() as text}:
-            pairs = (pair.partition("=") for pair in text.partition(":")[2].split(","))
-            return {name: value for name, _, value in pairs}
-    return {}
 
 
 def _title(name: str) -> str:

@@ -24,7 +24,6 @@ from omb_py.results.document import CaseResult, Document, Outcome, TextTable, nu
 from omb_py.results.statistics.launch_kinds import LaunchKinds
 from omb_py.results.statistics.launch_time import OURS, printed_text
 from omb_py.results.statistics.nights import FEWEST_NIGHTS
-from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted, without_text
 
@@ -98,6 +97,11 @@ class CompareReport:
         matched = self.matched
         rows = [*(cell.base for cell in matched.cells), *(pair.base for pair in matched.incomparable)]
         return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
+
+    @property
+    def medians(self) -> list[Answer]:
+        """The answers on the median, of the cells that have one."""
+        return [answer for judged in self.judged if (answer := judged.answers.get("median"))]
 
     @property
     def counts(self) -> Counter[str]:
@@ -182,8 +186,13 @@ def side_text(side: SideLaunches) -> str:
         "C" if row["binding"] == "c" else str(row["binding"]) for row in rows if row.get("binding")
     )
     names = [name.strip() for name in libraries]
-    simulated = ["simulated"] if any(map(is_simulated, side.provenances)) else []
-    parts = [*names, *simulated, *bindings, *_ranks_text(rows), counted(side.count, "launch")]
+    parts = [
+        *names,
+        *(["simulated"] if side.is_simulated else []),
+        *bindings,
+        *_ranks_text(rows),
+        counted(side.count, "launch"),
+    ]
     return f"{', '.join(parts)} ({side.word})"
 
 
@@ -251,8 +260,7 @@ def _how_sure(report: CompareReport) -> list[str]:
         sure.append(
             f"a change of {_share(report.rules.delta)} is called SAME in at most {_share((1 - SAME_LEVEL) / 2)}"
         )
-    medians = [answer for judged in report.judged if (answer := judged.answers.get("median"))]
-    seen = [answer.detectable for answer in medians if _may_hide(answer)]
+    seen = [answer.detectable for answer in report.medians if _may_hide(answer)]
     if seen:
         low, high = percent(min(seen)), percent(max(seen))
         smallest = low if low == high else f"{low} to {high}, by cell,"
@@ -322,8 +330,7 @@ def _by_slow_launches(answer: Answer) -> str:
 
 def _bound(report: CompareReport) -> str:
     """Between which changes the medians of UNCLEAR cells lie."""
-    medians = [answer for judged in report.judged if (answer := judged.answers.get("median"))]
-    answers = [a for a in medians if a.verdict == "UNCLEAR" and a.paired and a.high < _MOST_SAID]
+    answers = [a for a in report.medians if a.verdict == "UNCLEAR" and a.paired and a.high < _MOST_SAID]
     if not answers:
         return ""
     low, high = min(answer.low for answer in answers), max(answer.high for answer in answers)
@@ -380,7 +387,7 @@ def _notes(report: CompareReport, strict: bool) -> list[str]:
         lines.append(
             f"UNCLEAR beside an interval without 1: the verdict allows for chance in all {report.questions} questions"
         )
-    if any(map(_may_hide, (answer for judged in report.judged if (answer := judged.answers.get("median"))))):
+    if any(map(_may_hide, report.medians)):
         lines.append(f"{FOUND_FROM}: a change of this size is found 4 times in 5")
     lines += _kinds_of_launches(report)
     if any(answer.reason == APART for answer in answers):
@@ -499,7 +506,7 @@ def document_of(report: CompareReport, strict: bool = False) -> Document:
         notes=_notes(report, strict),
         cases=_cases(report, strict),
         properties=numbered(facts),
-        simulated=any(is_simulated(known) for side in (report.base, report.new) for known in side.provenances),
+        simulated=report.base.is_simulated or report.new.is_simulated,
     )
 
 

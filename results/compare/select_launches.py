@@ -16,7 +16,7 @@ from omb_py.results.dialects.log_files import logs_in, read_log
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.store.journal import FOLDER as JOURNALS
 from omb_py.results.store.paths import SUFFIX, OnSkip, is_store, pass_over
-from omb_py.results.store.provenance import provenance_of
+from omb_py.results.store.provenance import is_simulated, provenance_of
 from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.runs import find_run
@@ -40,6 +40,11 @@ class SideLaunches:
     @property
     def count(self) -> int:
         return len({row["launch_id"] for row in self.rows})
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the ranks of a launch were simulated."""
+        return any(map(is_simulated, self.provenances))
 
 
 def read_side(word: str, store: Path, more: Sequence[str] = (), on_skip: OnSkip | None = None) -> SideLaunches:

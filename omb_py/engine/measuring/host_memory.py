@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 from array import array
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
@@ -45,6 +46,17 @@ class ProgramMemory(Protocol):
 
     def address(self, name: str) -> int:
         """Address at which a buffer starts."""
+
+
+def reserve(memories: dict[str, HostMemory], kind: str, sizes: Mapping[str, int]) -> None:
+    """Make buffers of a kind at least so large, in the memory of this kind among those that a session keeps.
+
+    Raises UsageError, EnvironmentProblem: as :class:`HostMemory`.
+    """
+    if kind not in memories:
+        memories[kind] = HostMemory(kind)
+    for name, nbytes in sizes.items():
+        memories[kind].reserve(name, nbytes)
 
 
 class HostMemory:

@@ -136,14 +136,14 @@ def sibling_ticks(proc: Path = Path("/proc"), parent: int | None = None) -> dict
     return ticks
 
 
-def say_what_disturbs(note: Callable[[str], None], watch: Callable[[], MachineState] | None = None) -> MachineState:
+def say_what_disturbs(note: Callable[[str], None], watch: Callable[[], MachineState] = observe) -> MachineState:
     """Watch this machine before the first launch, and note all that disturbs measurements; its state.
 
     Args:
         note: shows a line.
-        watch: watches the machine (default: :func:`observe`).
+        watch: watches the machine.
     """
-    state = (watch or observe)()
+    state = watch()
     for line in state.warnings():
         note(f"warning: {line}")
     return state
