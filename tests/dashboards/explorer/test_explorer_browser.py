@@ -288,7 +288,7 @@ def test_markup_is_text_in_every_view_and_a_broken_file_is_named(browser, wild_s
         assert errors(browser) == [], view
     assert marked >= set(choices()["view"]) - {"gpus"}, "the store has none"
     visit(browser, f"{wild_store}?view=curves&benchmark=allreduce")
-    until(lambda: opened(browser, "allreduce 8 B"), True)
+    until(lambda: opened(browser, "allreduce 8 B"), "")
     until(lambda: browser.execute_script(DRAWN), True)
     assert WILD in browser.execute_script("return document.getElementById('drawer').textContent")
     assert browser.execute_script(RUN) == 0
@@ -343,6 +343,8 @@ HOVERED = """
 return [...document.querySelectorAll('#figures .js-plotly-plot')].some((plot) => (plot._hoverdata || []).length > 0);
 """
 
+TOP = "return (document.elementFromPoint(arguments[0], arguments[1]) || {}).outerHTML?.slice(0, 120)"
+
 
 def press_escape(browser: Any) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
@@ -351,28 +353,34 @@ def press_escape(browser: Any) -> None:
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
 
 
-def opened(browser: Any, heading: str) -> bool:
-    """Click on a point as a reader does, again if the page took no click or drew anew; whether its cell is shown.
+def opened(browser: Any, heading: str) -> str:
+    """Click on a point as a reader does; empty where its cell is shown, else what was there instead.
 
-    A click gets 20 s, since a second one that follows at once may hit another point: the drawer has moved them.
+    A click gets 20 s, since a second one that follows at once may hit another point: the drawer has moved them. What a
+    click has opened in place of it is closed, and the pointer goes away, so that the next try meets a fresh page: a
+    point that is covered keeps its hover, and a click there does nothing.
     """
     x, y = browser.execute_script(POINT)
     for shift in (3, 0):  # a pointer that does not move says nothing
         mouse(browser, "mouseMoved", x + shift, y)
-    if not browser.execute_script(HOVERED):
-        press_escape(browser)  # a click on a point that moved may have opened another cell, over this one
-        return False
-    for kind in ("mousePressed", "mouseReleased"):
-        mouse(browser, kind, x, y)
-    with suppress(AssertionError):
-        until(lambda: browser.execute_script(DRAWER).startswith(heading), True, 20)
-    return bool(browser.execute_script(DRAWER).startswith(heading))
+    hovered = browser.execute_script(HOVERED)
+    if hovered:
+        for kind in ("mousePressed", "mouseReleased"):
+            mouse(browser, kind, x, y)
+        with suppress(AssertionError):
+            until(lambda: browser.execute_script(DRAWER).startswith(heading), True, 20)
+    if (seen := browser.execute_script(DRAWER)).startswith(heading):
+        return ""
+    top = browser.execute_script(TOP, x, y)
+    press_escape(browser)
+    mouse(browser, "mouseMoved", 1, 1)
+    return f"{'clicked' if hovered else 'no hover'} at {x:.0f}, {y:.0f}, drawer {seen!r}, on top {top}"
 
 
 def test_a_click_on_a_point_opens_its_cell_and_escape_closes_it(browser, address: str) -> None:
     visit(browser, address + "?view=curves&benchmark=allreduce")
     until(lambda: browser.execute_script(TRACES), BOTH)
-    until(lambda: opened(browser, "allreduce 8 B, mpi · Open MPI"), True)
+    until(lambda: opened(browser, "allreduce 8 B, mpi · Open MPI"), "")
     until(lambda: "&cell=" in browser.execute_script(SEARCH), True)
     until(lambda: browser.execute_script(DRAWN), True)
     link = browser.execute_script("return location.href")
@@ -380,7 +388,7 @@ def test_a_click_on_a_point_opens_its_cell_and_escape_closes_it(browser, address
     until(lambda: browser.execute_script("return document.getElementById('drawer').hidden"), True)
     until(lambda: "cell=" in browser.execute_script(SEARCH), False)
     until(lambda: browser.execute_script(DRAWN), True)
-    until(lambda: opened(browser, "allreduce 8 B, mpi · Open MPI"), True)  # the same point opens it again
+    until(lambda: opened(browser, "allreduce 8 B, mpi · Open MPI"), "")  # the same point opens it again
     browser.get("about:blank")
     browser.get(link)  # a link opens it too
     until(lambda: browser.execute_script(DRAWER).startswith("allreduce 8 B"), True)
