@@ -317,11 +317,13 @@ def word(column: str, value: object) -> str:
 
     >>> word("ranks", 4), word("tags", "compare_side=NEW, rack=a3"), word("tags", "tune_proof=ring")
     ('4 ranks', 'NEW, rack=a3', 'tuned (ring)')
+    >>> word("library", None), word("library_version", None), word("device", None)
+    ('library unknown', 'library unknown', 'no device')
     """
     if column == "tags":
         return "" if theme.absent(value) else _PROVED.sub(r"tuned (\1)", _SIDED.sub("", str(value)))
     if theme.absent(value):
-        return f"no {column}"
+        return "library unknown" if column in ("library", "library_version") else f"no {column}"
     return WORDS.get(column, "{}").format(value)
 
 

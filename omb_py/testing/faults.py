@@ -66,7 +66,7 @@ def parse_fault(text: str) -> InjectedFault | None:
     """``KIND:RANK[:SIZE]``, or nothing. Raises UsageError.
 
     >>> parse_fault("flip:1:8")
-    InjectedFault(kind='flip', rank=1, size=8)
+    InjectedFault(kind='flip', rank=1, size=8, nanoseconds=0, every=1)
     """
     if not text:
         return None

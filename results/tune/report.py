@@ -97,7 +97,7 @@ class Undecided:
     def __str__(self) -> str:
         """In words.
 
-        >>> str(Undecided(Point("allreduce", 4, "int32", "sum", False), 1024, "ring", 0.712, 3))
+        >>> str(Undecided(TunePoint("allreduce", 4, "int32", "sum", False), 1024, "ring", 0.712, 3))
         '1 KiB on 4 ranks: ring leads, 0.71 of the default in 3 launches'
         """
         where = f"{size_text(self.size)} on {self.point.ranks} ranks"

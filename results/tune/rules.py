@@ -100,7 +100,7 @@ class TunePoint:
     def variant(self) -> str:
         """What distinguishes it from the other points of its place, in words.
 
-        >>> Point("allreduce", 4, "int32", "max", True).variant
+        >>> TunePoint("allreduce", 4, "int32", "max", True).variant
         'int32, max, in place'
         """
         return ", ".join(filter(None, (self.dtype, self.op, "in place" if self.in_place else "")))

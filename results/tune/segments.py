@@ -34,8 +34,8 @@ def segments(choices: Mapping[int, int], sizes: Sequence[int]) -> list[SizeRange
         sizes: all sizes in bytes, ascending.
 
     >>> segments({0: 0, 1: 2, 3: 2, 4: 1}, [8, 16, 32, 64, 128])  # doctest: +NORMALIZE_WHITESPACE
-    [Segment(candidate=2, first_bytes=16, last_bytes=127, places=(1, 3)),
-     Segment(candidate=1, first_bytes=128, last_bytes=128, places=(4,))]
+    [SizeRange(candidate=2, first_bytes=16, last_bytes=127, places=(1, 3)),
+     SizeRange(candidate=1, first_bytes=128, last_bytes=128, places=(4,))]
     """
     joined: list[SizeRange] = []
     places = sorted(choices)
