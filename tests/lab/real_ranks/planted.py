@@ -1,6 +1,6 @@
 """How often ``compare --run`` finds a C ping-pong over MPI slower, whose library was made slower by a preload.
 
-    python -m tests.lab.real_ranks.planted [--share 0.1] [--comparisons 20] [--launches 10] [--rounds 1] [--budget SECONDS] [--load N]
+    python -m tests.lab.real_ranks.planted [--share 0.1] [--comparisons 20] [--launches 10] [--rounds 1] [--budget SECONDS] [--load N] [--iterations N]
 
 Each comparison starts the program in turn as it is and with a library before MPI's: after each MPI_Recv rank 0 spins
 for a share of the time since the last one, which is one round trip. ``--share 0`` counts false alarms. ``--budget`` is
@@ -93,13 +93,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--budget", type=float)
     parser.add_argument("--load", type=int, default=0)
+    parser.add_argument("--iterations", type=int, default=ITERATIONS)
     given = parser.parse_args()
     os.environ.update(AS_ROOT)
     counts = {"all": Counter[str](), "calm": Counter[str]()}
     others = Others.start()
     with tempfile.TemporaryDirectory() as name, load(given.load):
         folder = Path(name)
-        command = compile_ping_pong(folder, ITERATIONS).replace(" -n 2 ", " --bind-to core -n 2 ")
+        command = compile_ping_pong(folder, given.iterations).replace(" -n 2 ", " --bind-to core -n 2 ")
         (folder / "spin.c").write_text(SPIN)
         spin = shared_library(folder / "spin.c", folder / "libspin.so")
         for seed in range(given.comparisons):
