@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 
-from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.theme import Facts, Record, Values
 
 if TYPE_CHECKING:
     import pandas as pd
-    import plotly.graph_objects as go
 
 SEPARATOR = " · "
 """Between the parts of a caption."""
@@ -71,28 +68,6 @@ class View:
     def key(self) -> tuple[str, str]:
         """Kind and title: views with equal keys say the same."""
         return self.kind, self.title
-
-    @property
-    def figure(self) -> go.Figure:
-        """The figure with its title, light; validated by Plotly. Raises ValueError for a view that has only a table."""
-        return self.themed("light")
-
-    def themed(self, theme: str) -> go.Figure:
-        """The figure with its title in one of :data:`omb_py.dashboards.base.theme.THEMES`."""
-        import plotly.graph_objects as go
-
-        if self.spec is None:
-            raise ValueError(f"the view {self.kind} has only a table")
-        title = "<br>".join(style.escape(part) for part in textwrap.wrap(self.title, 90))
-        figure = go.Figure(data=list(self.spec["data"]), layout=dict(self.spec["layout"]))
-        above = 40 + 20 * title.count("<br>")
-        figure.update_layout(
-            template=style.template(theme),
-            title={"text": title, "font": {"size": 15}, "x": 0.01, "xanchor": "left", "y": 0.98, "yanchor": "top"},
-            margin_t=(self.spec["layout"].get("margin", {}).get("t", 16)) + above,
-            height=self.spec["layout"].get("height", 380) + above,
-        )
-        return figure
 
     def with_commands(self, commands: Sequence[str]) -> View:
         """The same view with the commands that repeat it."""

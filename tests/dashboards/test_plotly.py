@@ -9,6 +9,7 @@ import pytest
 
 from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.report.html_page import plotly_script
+from tests.support.plotly_figures import plotly_figure
 from tests.support.tiers import few_quick
 
 
@@ -23,7 +24,7 @@ def test_every_view_is_valid_and_keeps_its_numbers(every_view, theme: str) -> No
     drawn = [view for view in every_view if view.spec is not None]
     assert {view.kind for view in every_view} - {view.kind for view in drawn} == {"environment"}
     for view in drawn:
-        figure = json.loads(view.themed(theme).to_json())
+        figure = json.loads(plotly_figure(view, theme).to_json())
         assert len(figure["data"]) == len(view.spec["data"])
         for made, given in zip(figure["data"], view.spec["data"], strict=True):
             assert made["type"] == given["type"]

@@ -28,6 +28,7 @@ from omb_py.dashboards.views import registry
 from tests.dashboards.stores import write
 from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_registry import called
+from tests.support.plotly_figures import plotly_figure
 
 VIEWS = choices()["view"]
 CHOSEN = st.dictionaries(
@@ -84,7 +85,7 @@ def test_each_view_of_the_store(data: Data, view: str) -> None:
         if one.spec is None and not one.columns:  # the status line and the list of the first screen
             assert view == "first" and one.kind in ("status", "changes")
             continue
-        one.figure  # noqa: B018
+        assert plotly_figure(one)
         assert one.commands
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.figures.maps import guidelines, pairs, ratio_map
+from tests.support.plotly_figures import plotly_figure
 
 
 def _cell(benchmark: str, ranks: int, size: int, ratio: float, verdict: str = "", launches: int = 5) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def test_a_benchmark_has_a_panel_and_what_is_slower_a_frame() -> None:
     }
     assert [note["text"] for note in view.spec["layout"]["annotations"]] == ["<b>reduce</b> 1.3× slower", "bcast"]
     assert view.cells[0][1] == ["/reduce-4-4", "/reduce-4-8"], "a click leads to the cell"
-    assert view.figure.layout.coloraxis.cmax == pytest.approx(math.log2(1.3))
+    assert plotly_figure(view).layout.coloraxis.cmax == pytest.approx(math.log2(1.3))
 
 
 def test_of_many_benchmarks_the_slower_are_drawn_and_all_are_listed() -> None:

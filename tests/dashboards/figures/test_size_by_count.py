@@ -12,6 +12,7 @@ import pytest
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.figures.curves import PanelGrid, Points
 from omb_py.dashboards.figures.size_by_count import SizeByCount, short_size, size_by_count
+from tests.support.plotly_figures import plotly_figure
 
 SIZES = (64, 4096, 262144)
 SLOW, FAST = "NCCL 2.27.3", "MPICH 5.0"
@@ -141,7 +142,7 @@ def test_one_count_has_no_such_figure(counts: tuple[int, ...]) -> None:
 
 def test_plotly_takes_it_and_the_table_has_every_number() -> None:
     view = size_by_count(data(), "title", "caption")
-    assert isinstance(view.figure, go.Figure)
+    assert isinstance(plotly_figure(view), go.Figure)
     assert len(view.rows) == 9
     assert view.rows[0] == ("64 B", 2, FAST, 2.0, 10.0, 5.0)
     assert view.rows[1] == ("4 KiB", 2, "", "", 12.0, 12.0)

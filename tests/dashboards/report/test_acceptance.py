@@ -14,6 +14,7 @@ from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.report import AcceptReport
 from tests.support.accepting import ENTRY, HEAD, criterion
+from tests.support.plotly_figures import plotly_figure
 
 PARTS = tuple(
     (
@@ -66,10 +67,10 @@ def test_without_plotly_its_tables_are_there_and_it_says_what_is_missing(
 
 def test_the_board_is_a_valid_figure(found: AcceptReport) -> None:
     view = board(found)
-    assert {trace.name for trace in view.figure.data} == {"fail", "marginal"} and len(view.rows) == 3
+    assert {trace.name for trace in plotly_figure(view).data} == {"fail", "marginal"} and len(view.rows) == 3
     assert shortened("a" * 30 + ", 1 KiB, 4 ranks") == "aaaaaaaaa…, 1 KiB, 4 ranks" and shortened("short") == "short"
     assert view.rows[0][6] == "FAIL", "worst first"
-    undecided = next(trace for trace in view.figure.data if trace.name == "marginal")
+    undecided = next(trace for trace in plotly_figure(view).data if trace.name == "marginal")
     low = undecided.x[0] - undecided.error_x.arrayminus[0]
     high = undecided.x[0] + undecided.error_x.array[0]
     assert low < 1 < high, "the ends of the interval, as shares of the limit"
