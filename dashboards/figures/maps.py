@@ -13,7 +13,7 @@ from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
-from omb_py.dashboards.figures.panels import PanelPlaces, axis_names, heading
+from omb_py.dashboards.figures.panels import DrawnPanel, PanelPlaces, arrange, place_axis
 from omb_py.dashboards.figures.size_by_count import short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
 from omb_py.results.units import natural_key, size_text
@@ -112,6 +112,21 @@ class _RatioPanel:
         name = theme.label(self.name, 22)
         return f"<b>{name}</b> {theme.amount(median(slower))}× slower" if slower else name
 
+    def drawn(self, unit: str) -> DrawnPanel:
+        """Its map; `unit` is the title of its y axis."""
+        grid = self.grid
+        texts = [[_mark(cell) for cell in row] for row in grid]
+        look = {"text": texts, "texttemplate": "%{text}", "coloraxis": "coloraxis"}
+        hover = {"hovertext": [[_hover(cell) for cell in row] for row in grid], "hoverinfo": "text"}
+        z = [[None if cell is None else math.log2(cell.ratio) for cell in row] for row in grid]
+        across, up = list(range(len(self.sizes))), list(range(len(self.counts)))
+        x_axis = place_axis([short_size(size) if size else "no size" for size in self.sizes], 7)
+        y_axis = place_axis([str(count or "") for count in self.counts], max(1, len(self.counts)))
+        y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if unit else {}
+        frame = _frame([[cell is not None and cell.verdict == "slower" for cell in row] for row in grid])
+        trace = theme.heatmap(across, up, z, 1, name=theme.escape(self.name)) | look | hover
+        return DrawnPanel(self.heading, [trace], x_axis, y_axis, shapes=frame)
+
 
 def usual(benchmark: str) -> tuple[bool, str]:
     """The order of benchmarks that are alike otherwise: allreduce, which most readers look for, then by name."""
@@ -131,60 +146,23 @@ def _worst(known: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
-    data: list[Trace] = []
-    axes: Layout = {}
-    narrow: Layout = {}
-    frames: list[Layout] = []
-    heads: list[Layout] = []
     tall = max([_LEAST_PANEL, *(_ROW * len(panel.counts) for panel in panels)])
     columns = max(2, min(COLUMNS, len(panels)))
     beside, below = (PanelPlaces(len(panels), many, tall, _GAP, 0.05) for many in (columns, COLUMNS_NARROW))
-    margins = _RATIO_MARGIN["t"] + _RATIO_MARGIN["b"]
-    for number, panel in enumerate(panels):
-        x, y = axis_names(number)
-        grid = panel.grid
-        texts = [[_mark(cell) for cell in row] for row in grid]
-        look = {"text": texts, "texttemplate": "%{text}", "coloraxis": "coloraxis", "xaxis": x, "yaxis": y}
-        hover = {"hovertext": [[_hover(cell) for cell in row] for row in grid], "hoverinfo": "text"}
-        z = [[None if cell is None else math.log2(cell.ratio) for cell in row] for row in grid]
-        across, up = list(range(len(panel.sizes))), list(range(len(panel.counts)))
-        data.append(theme.heatmap(across, up, z, 1, name=theme.escape(panel.name)) | look | hover)
-        x_axis = _place_axis([short_size(size) if size else "no size" for size in panel.sizes], 7)
-        y_axis = _place_axis([str(count or "") for count in panel.counts], max(1, len(panel.counts)))
-        y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if number % columns == 0 else {}
-        axes |= beside.axes(number, x_axis, y_axis)
-        narrow |= below.moved(number)
-        frames += _frame([[cell is not None and cell.verdict == "slower" for cell in row] for row in grid], x, y)
-        heads.append(heading(panel.heading, number))
+    drawn = [panel.drawn("" if number % columns else unit) for number, panel in enumerate(panels)]
+    data, layout = arrange(drawn, beside, {"narrow": below}, _RATIO_MARGIN)
     reach = _reach(cell for panel in panels for cell in panel.cells)
-    layout = theme.layout(
-        height=beside.pixels + margins,
-        margin=_RATIO_MARGIN,
-        annotations=heads,
-        shapes=frames,
-        coloraxis=_colour_axis(reach, _BAR_BESIDE),
-        meta={
-            "narrow": {
-                **narrow,
-                "height": below.pixels + margins + _BAR_BELOW,
-                "coloraxis": _colour_axis(reach, _BAR_UNDER),
-                "margin": {**_RATIO_MARGIN, "r": 6, "b": _RATIO_MARGIN["b"] + _BAR_BELOW},
-            }
-        },
-        **axes,
-    )
+    layout["coloraxis"] = _colour_axis(reach, _BAR_BESIDE)
+    narrow = layout["meta"]["narrow"]
+    narrow["height"] += _BAR_BELOW
+    narrow["coloraxis"] = _colour_axis(reach, _BAR_UNDER)
+    narrow["margin"] = {**_RATIO_MARGIN, "r": 6, "b": _RATIO_MARGIN["b"] + _BAR_BELOW}
     return {"data": data, "layout": layout}
 
 
 _RATIO_MARGIN = {"l": 52, "r": 110, "t": 24, "b": 24}
 _BAR_BELOW = 56
 """Pixels of the colour bar of a phone."""
-
-
-def _place_axis(texts: Sequence[str], most: int) -> Layout:
-    axis = theme.ticks(range(len(texts)), texts)
-    look = {"tickangle": 0, "showgrid": False, "zeroline": False, "range": [-0.5, len(texts) - 0.5]}
-    return {**axis, **theme.thinned(axis, most), **look, "tickfont": {"size": 10}}
 
 
 _BAR_BESIDE = {"x": 1.01, "xanchor": "left", "y": 0.5, "len": 1.0}
@@ -209,7 +187,7 @@ def _mark(cell: Record) -> str:
     return _HATCH if min(cell.launches_base, cell.launches_new) < 2 else _NO_DIFFERENCE
 
 
-def _frame(inside: Sequence[Sequence[bool]], x: str, y: str) -> list[Layout]:
+def _frame(inside: Sequence[Sequence[bool]]) -> list[Layout]:
     """A line around the cells that are inside; none where no cell is."""
 
     def is_in(row: int, place: int) -> bool:
@@ -226,7 +204,7 @@ def _frame(inside: Sequence[Sequence[bool]], x: str, y: str) -> list[Layout]:
                 (row + 1, place): f"M{left},{high}L{right},{high}",
             }
             edges += [edge for beside, edge in around.items() if is_in(row, place) and not is_in(*beside)]
-    look = {"type": "path", "xref": x, "yref": y, "line": {"color": FRAME, "width": 2}}
+    look = {"type": "path", "line": {"color": FRAME, "width": 2}}
     return [{**look, "path": "".join(edges)}] if edges else []
 
 

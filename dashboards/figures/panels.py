@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from omb_py.dashboards.base.theme import Layout
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.theme import Layout, Trace
 
 
 def axis_names(number: int) -> tuple[str, str]:
@@ -68,6 +69,49 @@ class PanelPlaces:
             y = {**y_axis, "showticklabels": is_left, **({} if is_left else untitled)}
             every |= self.axes(number, x, y)
         return every
+
+
+@dataclass(frozen=True)
+class DrawnPanel:
+    """What stands in a panel; traces, notes and shapes name no axes."""
+
+    heading: str
+    traces: Sequence[Trace]
+    x_axis: Layout
+    y_axis: Layout
+    notes: Sequence[Layout] = ()
+    """Annotations, beside the heading."""
+    shapes: Sequence[Layout] = ()
+
+
+def arrange(
+    panels: Sequence[DrawnPanel], wide: PanelPlaces, fewer: Mapping[str, PanelPlaces], margin: Layout
+) -> tuple[list[Trace], Layout]:
+    """The traces of panels at their places, and the layout with that margin; its ``meta`` has by the names in `fewer`
+    what changes where fewer panels stand beside each other."""
+    traces: list[Trace] = []
+    axes: Layout = {}
+    texts: list[Layout] = []
+    shapes: list[Layout] = []
+    around = margin["t"] + margin["b"]
+    other: dict[str, Layout] = {name: {"height": places.pixels + around} for name, places in fewer.items()}
+    for number, panel in enumerate(panels):
+        x, y = axis_names(number)
+        traces += [{**trace, "xaxis": x, "yaxis": y} for trace in panel.traces]
+        axes |= wide.axes(number, panel.x_axis, panel.y_axis)
+        for name, places in fewer.items():
+            other[name] |= places.moved(number)
+        texts += [*({**note, "xref": x, "yref": y} for note in panel.notes), heading(panel.heading, number)]
+        shapes += [{**shape, "xref": x, "yref": y} for shape in panel.shapes]
+    drawn = {"annotations": texts, "shapes": shapes, "meta": other}
+    return traces, theme.layout(height=wide.pixels + around, margin=margin, **drawn, **axes)
+
+
+def place_axis(texts: Sequence[str], most: int, room: float = 1.0) -> Layout:
+    """An axis with a place for each text, and ticks at `most` of them; `room` is its length in those of the places."""
+    axis = theme.ticks(range(len(texts)), texts)
+    look = {"tickangle": 0, "showgrid": False, "zeroline": False, "range": [-0.5, len(texts) * room - 0.5]}
+    return {**axis, **theme.thinned(axis, most), **look, "tickfont": {"size": 10}}
 
 
 def heading(text: str, number: int) -> Layout:

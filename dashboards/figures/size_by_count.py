@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import View, table
 from omb_py.dashboards.figures.curves import Points, spread
-from omb_py.dashboards.figures.panels import PanelPlaces, axis_names, heading
+from omb_py.dashboards.figures.panels import DrawnPanel, PanelPlaces, arrange, place_axis
 from omb_py.results.units import size_text
 
 KIND = "size by count"
@@ -79,19 +78,6 @@ class SizeByCount:
         return self.sides[min(1, len(self.sides) - 1)]
 
 
-DrawnPanel = tuple[list[Trace], Layout, Layout, list[Layout]]
-"""Traces, x axis, y axis, and annotations."""
-
-
-@dataclass(frozen=True)
-class FigurePanel:
-    """A panel of the figure."""
-
-    heading: str
-    draw: Callable[[str, str], DrawnPanel]
-    """Draws it on the axes of these names."""
-
-
 ValueText = Callable[[float | None, float | None], tuple[float | None, str]]
 """What is drawn and said of a value, from it and the first one of its line."""
 Places = Mapping[str, Sequence[tuple[int, int]]]
@@ -109,8 +95,7 @@ def size_by_count(data: SizeByCount, title: str, method: str) -> View | None:
     if len(data.counts) < 2 or len(data.sizes) < 2:
         return None
     several = len(data.sides) > 1
-    fastest = [FigurePanel(_fastest_heading(data), partial(_who_is_fastest, data))] if several else []
-    panels = [*fastest, *_line_panels(data)]
+    panels = [*([_who_is_fastest(data)] if several else []), *_line_panels(data)]
     tall = min(_MOST_HEIGHT, max(_HEIGHT, _ROW * len(data.counts))) if several else _HEIGHT
     shares = (_MAP_SHARE if several else 1.0, *[1.0] * (len(panels) - 1))
     wide = PanelPlaces(len(panels), len(panels), tall, _GAP, 0.052, shares)
@@ -119,25 +104,8 @@ def size_by_count(data: SizeByCount, title: str, method: str) -> View | None:
     }
     lines = max(panel.heading.count("<br>") for panel in panels)
     margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * lines}
-    around = margin["t"] + margin["b"]
-    traces: list[Trace] = []
-    axes: Layout = {}
-    notes: list[Layout] = []
-    other: dict[str, Layout] = {name: {"height": places.pixels + around} for name, places in fewer.items()}
-    for number, panel in enumerate(panels):
-        x, y = axis_names(number)
-        drawn, x_axis, y_axis, written = panel.draw(x, y)
-        traces += [{**trace, "xaxis": x, "yaxis": y} for trace in drawn]
-        axes |= wide.axes(number, x_axis, y_axis)
-        for layout, places in zip(other.values(), fewer.values(), strict=True):
-            layout |= places.moved(number)
-        notes += [*written, heading(panel.heading, number)]
-    spec = {
-        "data": traces,
-        "layout": theme.layout(
-            height=wide.pixels + around, showlegend=False, margin=margin, annotations=notes, meta=other, **axes
-        ),
-    }
+    traces, layout = arrange(panels, wide, fewer, margin)
+    spec = {"data": traces, "layout": {**layout, "showlegend": False}}
     sentence = _finding(data) or title
     return View(KIND, sentence, _scaling(data), spec, **table(*_table(data)), notes=(method,), choice=data.name)
 
@@ -201,13 +169,11 @@ def _axis_title(text: str) -> Layout:
 
 def _make_axis(values: Sequence[int], texts: Callable[[int], str], title: str, kind: str) -> Layout:
     """An axis with one place for each value, and a tick at some of them."""
-    ticks = theme.ticks(range(len(values)), [texts(value) for value in values])
-    right = len(values) * (1.16 if kind == "labelled" else 1.0) - 0.5
-    ends = {"range": [-0.5, right], "showgrid": False, "zeroline": False, "tickfont": {"size": 10}}
-    return {"title": _axis_title(title), "tickangle": 0, **ticks, **theme.thinned(ticks, _MOST_TICKS[kind]), **ends}
+    axis = place_axis([*map(texts, values)], _MOST_TICKS[kind], 1.16 if kind == "labelled" else 1.0)
+    return {"title": _axis_title(title), **axis}
 
 
-def _who_is_fastest(data: SizeByCount, x: str, y: str) -> DrawnPanel:
+def _who_is_fastest(data: SizeByCount) -> DrawnPanel:
     traces: list[Trace] = []
     places = [(at, row, size, count) for row, count in enumerate(data.counts) for at, size in enumerate(data.sizes)]
     texts = [[_hover(data, count, size) for size in data.sizes] for count in data.counts]
@@ -226,10 +192,11 @@ def _who_is_fastest(data: SizeByCount, x: str, y: str) -> DrawnPanel:
         traces.append(theme.scatter("markers", at, rows, "the second", **look))
     x_axis = _make_axis(data.sizes, short_size, "message size (B)", "map")
     y_axis = _make_axis(data.counts, str, _unit(data), "map")
-    return traces, x_axis, y_axis, [note for place in places for note in _written(data, place, x, y)]
+    written = [note for place in places for note in _written(data, place)]
+    return DrawnPanel(_fastest_heading(data), traces, x_axis, y_axis, written)
 
 
-def _written(data: SizeByCount, place: tuple[int, int, int, int], x: str, y: str) -> list[Layout]:
+def _written(data: SizeByCount, place: tuple[int, int, int, int]) -> list[Layout]:
     """What is written into a cell, at its place: the lead, or that there is none."""
     at, row, size, count = place
     text = _mark(data, count, size)
@@ -237,7 +204,7 @@ def _written(data: SizeByCount, place: tuple[int, int, int, int], x: str, y: str
         return []
     white = (_lead(data, count, size) or 0.0) > 1.6
     font = {"size": 9 if len(text) < 4 else 8, **({"color": "#ffffff"} if white else {})}
-    return [{"text": text, "x": at, "y": row + 0.14, "xref": x, "yref": y, "showarrow": False, "font": font}]
+    return [{"text": text, "x": at, "y": row + 0.14, "showarrow": False, "font": font}]
 
 
 def _order(data: SizeByCount, count: int, size: int) -> list[str]:
@@ -353,7 +320,7 @@ def _some_counts(data: SizeByCount) -> list[int]:
     return sorted({_reference(data) or data.counts[0], data.counts[-1]})
 
 
-def _line_panels(data: SizeByCount) -> Iterator[FigurePanel]:
+def _line_panels(data: SizeByCount) -> Iterator[DrawnPanel]:
     """The panels with lines: over message size, over the counts, and what is kept beyond the reference count."""
     sizes, counts = (data.sizes, short_size, "message size (B)"), (data.counts, str, _unit(data))
     of_counts = {_counted(data, count): [(count, size) for size in data.sizes] for count in _some_counts(data)}
@@ -364,9 +331,13 @@ def _line_panels(data: SizeByCount) -> Iterator[FigurePanel]:
     def plain(value: float | None, _: float | None) -> tuple[float | None, str]:
         return value, _value(data, value)
 
-    def panel(head: str, places: Places, across: Across, show: ValueText, title: str, log: bool) -> FigurePanel:
-        draw = partial(_draw_panel, data, places, across, show, title, log)
-        return FigurePanel(f"<b>{head}</b>{_line_names(data, [*places])}", draw)
+    def panel(head: str, places: Places, across: Across, show: ValueText, title: str, log: bool) -> DrawnPanel:
+        traces, ends = _draw_lines(data, places, show)
+        axis = theme.value_axis("", log, theme.drawn(traces))
+        axis |= {**theme.thinned(axis, 6), "title": _axis_title(title), "tickfont": {"size": 10}}
+        x_axis = _make_axis(*across, "lines" if len(data.sides) > 1 else "labelled")
+        name = f"<b>{head}</b>{_line_names(data, [*places])}"
+        return DrawnPanel(name, traces, x_axis, axis, _labels(ends, axis))
 
     yield panel(f"{quantity} by size", of_counts, sizes, plain, unit, not is_rate)
     yield panel(f"{quantity} over {_unit(data)}", of_sizes, counts, plain, unit, True)
@@ -376,15 +347,6 @@ def _line_panels(data: SizeByCount) -> Iterator[FigurePanel]:
         kept = {name: [place for place in places if place[0] >= reference] for name, places in of_sizes.items()}
         title = f"% of {_counted(data, reference)}"
         yield panel(f"Kept beyond {_node(data)}", kept, (known, str, _unit(data)), _share_of_first, title, False)
-
-
-def _draw_panel(
-    data: SizeByCount, places: Places, across: Across, show: ValueText, title: str, log: bool, x: str, y: str
-) -> DrawnPanel:
-    traces, ends = _draw_lines(data, places, show)
-    axis = theme.value_axis("", log, theme.drawn(traces))
-    axis |= {**theme.thinned(axis, 6), "title": _axis_title(title), "tickfont": {"size": 10}}
-    return traces, _make_axis(*across, "lines" if len(data.sides) > 1 else "labelled"), axis, _labels(ends, axis, x, y)
 
 
 def _share_of_first(value: float | None, first: float | None) -> tuple[float | None, str]:
@@ -458,7 +420,7 @@ def _end(values: Sequence[float | None], text: str) -> list[tuple[int, float, st
     return [(*known[-1], text)] if known else []
 
 
-def _labels(ends: Sequence[tuple[int, float, str]], axis: Layout, x: str, y: str) -> list[Layout]:
+def _labels(ends: Sequence[tuple[int, float, str]], axis: Layout) -> list[Layout]:
     """Labels right of the ends of lines, so far from each other that each can be read."""
     logarithmic = axis.get("type") == "log"
     low, high = axis.get("range", (0.0, 1.0))
@@ -468,7 +430,7 @@ def _labels(ends: Sequence[tuple[int, float, str]], axis: Layout, x: str, y: str
         height = math.log10(value) if logarithmic and value > 0 else value
         pixels = _HEIGHT * (height - low) / (high - low)
         above = max(pixels, above + _LABEL)
-        where = {"x": place, "y": height, "xref": x, "yref": y, "xshift": 4, "yshift": round(above - pixels)}
+        where = {"x": place, "y": height, "xshift": 4, "yshift": round(above - pixels)}
         look = {"showarrow": False, "xanchor": "left", "yanchor": "middle", "font": {"size": 10}}
         labels.append({"text": text, **where, **look})
     return labels
