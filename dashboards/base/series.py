@@ -59,20 +59,11 @@ class SeriesLine:
     """The values in which the series differs from the others of its figure; plain text."""
     cells: pd.DataFrame
     """Its rows, all launches."""
-    whole: SeriesLine | None = None
-    """The series that this is a part of; None where it is whole."""
 
     @cached_property
     def over(self) -> pd.DataFrame:
         """One row a size, sorted: medians over launches, ``launches`` and ``samples``."""
-        if self.whole is None:
-            return over_launches(self.cells)
-        every = self.whole.over
-        return every[every["size_bytes"].isin(self.cells["size_bytes"].unique())]
-
-    def from_size(self, least: int) -> SeriesLine:
-        """The part of the series with messages of `least` bytes or more."""
-        return SeriesLine(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self)
+        return over_launches(self.cells)
 
 
 class Panel:
@@ -89,16 +80,6 @@ class Panel:
     def lines(self) -> Sequence[SeriesLine]:
         """The series of the panel."""
         return lines(self.rows)
-
-    @property
-    def caption(self) -> str:
-        """:func:`caption` of its rows."""
-        return caption(self.rows)
-
-    @property
-    def statistic(self) -> str:
-        """:func:`statistic` of its rows."""
-        return statistic(self.rows)
 
     @property
     def sizes(self) -> list[int]:
@@ -296,6 +277,12 @@ def sizes(rows: pd.DataFrame) -> list[int]:
     return sorted(int(size) for size in rows["size_bytes"].dropna().unique())
 
 
+def counted_over(rows: pd.DataFrame) -> str:
+    """``devices`` where each of the rows was measured on GPUs, else ``ranks``."""
+    on_gpus = "devices" in rows and len(rows) and bool((rows["devices"].fillna(0) > 0).all())
+    return "devices" if on_gpus else "ranks"
+
+
 def key_in_text(name: str) -> re.Pattern[str]:
     """Finds ``name=`` in the text of a map, as :func:`map_text` writes it."""
     return re.compile(rf"(?:^|(?<=, )){name}=")
@@ -394,10 +381,10 @@ def over_launches(rows: pd.DataFrame, by: Sequence[str] = ("size_bytes",)) -> pd
     return over
 
 
-def cell_ids(rows: pd.DataFrame, by: str = "size_bytes") -> dict[int, str]:
-    """The cell at each value of a column of numbers, null as 0: ``LAUNCH/KEY`` of its last row, for :func:`of_cell`."""
-    last = rows.drop_duplicates(by, keep="last")
-    return dict(zip(map(int, last[by].fillna(0)), cell_names(last), strict=True))
+def cell_ids(rows: pd.DataFrame) -> dict[int, str]:
+    """The cell at each message size, null as 0: ``LAUNCH/KEY`` of its last row, for :func:`of_cell`."""
+    last = rows.drop_duplicates("size_bytes", keep="last")
+    return dict(zip(map(int, last["size_bytes"].fillna(0)), cell_names(last), strict=True))
 
 
 CELL = ("launch_id", "comparability_key")

@@ -104,7 +104,7 @@ def scatter(mode: str, x: Values, y: Values, name: str, **more: object) -> Trace
     return {"type": "scatter", "mode": mode, "x": x, "y": y, "name": name, **more}
 
 
-def heatmap(x: Values, y: Values, z: Sequence[Values], gap: int = 0, **more: object) -> Trace:
+def heatmap(x: Values, y: Values, z: Sequence[Values], gap: int, **more: object) -> Trace:
     """A map without a colour bar, its cells `gap` pixels apart."""
     return {"type": "heatmap", "x": x, "y": y, "z": z, "xgap": gap, "ygap": gap, "showscale": False, **more}
 
@@ -145,12 +145,10 @@ def error_bars(values: Sequence[float | None], low: Iterable[object], high: Iter
     return {"type": "data", "symmetric": False, "thickness": width, **ends}
 
 
-def line_at(at: float | str, axis: str = "x", **look: object) -> Layout:
-    """A grey line through the whole figure at a place on an axis."""
-    other = "y" if axis == "x" else "x"
-    ends = {f"{axis}0": at, f"{axis}1": at, f"{other}0": 0, f"{other}1": 1}
-    line = {"width": 1, "color": GREY, **look}
-    return {"type": "line", f"{axis}ref": axis, f"{other}ref": "paper", **ends, "line": line}
+def line_at(at: float | str, **look: object) -> Layout:
+    """A grey line from top to bottom of the whole figure at a place on its x axis."""
+    ends = {"xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1}
+    return {"type": "line", **ends, "line": {"width": 1, "color": GREY, **look}}
 
 
 def faint(hex_colour: str, alpha: float = 0.18) -> str:
@@ -192,7 +190,7 @@ def ticks(values: Iterable[object], texts: Iterable[str]) -> Layout:
     return {"tickmode": "array", "tickvals": list(values), "ticktext": list(texts)}
 
 
-def thinned(axis: Facts, most: int = 10) -> Layout:
+def thinned(axis: Facts, most: int) -> Layout:
     """The ticks of an axis, at most so many of them; of an axis without ticks nothing."""
     names = [name for name in ("tickvals", "ticktext") if name in axis]
     return {name: axis[name][:: -(-len(axis[name]) // most) or 1] for name in names}
@@ -203,7 +201,7 @@ def category_axis(title: str = "", **more: object) -> Layout:
     return {"type": "category", **({"title": {"text": title}} if title else {}), "showgrid": False, **more}
 
 
-def size_axis(sizes: Iterable[int], title: str = "message size") -> Layout:
+def size_axis(sizes: Iterable[int]) -> Layout:
     """A logarithmic axis with IEC ticks at most six of them; 0 B has a gutter of its own."""
     places = sizes_on_axis(sorted(set(sizes)))
     positive = [size for size in places if size > 0]
@@ -218,7 +216,7 @@ def size_axis(sizes: Iterable[int], title: str = "message size") -> Layout:
     ends = [span[0] - pad, span[1] + pad]
     return {
         "type": "log",
-        "title": {"text": title},
+        "title": {"text": "message size"},
         "range": ends,
         **ticks([t for t, _ in known], [t for _, t in known]),
     }

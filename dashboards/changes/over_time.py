@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
-from omb_py.dashboards.changes.ratios import LOG
+from omb_py.dashboards.changes.regions import LOG
 from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
@@ -75,7 +75,7 @@ def launches(frame: pd.DataFrame) -> Launches:
     """A number a launch.
 
     Args:
-        frame: rows with :data:`omb_py.dashboards.changes.ratios.LOG`.
+        frame: rows with :data:`omb_py.dashboards.changes.regions.LOG`.
     """
     names = [name for name in ("benchmark", *COLUMNS) if name in frame]
     line = [name for name in names if name != VERSION]
@@ -127,7 +127,7 @@ def drifts(each: Launches) -> list[LaunchDrift]:
 
 
 def without_drifts(frame: pd.DataFrame, each: Launches, known: list[LaunchDrift]) -> pd.DataFrame:
-    """The rows with the drifts taken out of :data:`omb_py.dashboards.changes.ratios.LOG`, so that versions compare."""
+    """The rows with the drifts taken out of :data:`omb_py.dashboards.changes.regions.LOG`, so that versions compare."""
     if not known:
         return frame
     slopes = {drift.subject: drift.each for drift in known}

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Record
+from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import listed, plural
-from omb_py.dashboards.changes.regions import changed_cells
+from omb_py.dashboards.changes.regions import LOG, changed_cells
 from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA
@@ -21,8 +20,6 @@ from omb_py.results.units import size_text
 if TYPE_CHECKING:
     import pandas as pd
 
-LOG = "log_us"
-"""Column with the log of a row's time in µs (:func:`with_logs`)."""
 COLUMNS = ("benchmark", "ranks", "devices", "size_bytes", KEY)
 """Columns of a cell that the ratios keep."""
 MOST = 0.9
@@ -89,7 +86,7 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _with_regions(table: pd.DataFrame, pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
     """The verdicts with those of regions, for which the other half of :data:`ALPHA` is kept."""
-    over = "devices" if "devices" in table and bool((table["devices"].fillna(0) > 0).all()) else "ranks"
+    over = series.counted_over(table)
     changed = changed_cells(*rows_of(pair, frame), over, ALPHA / 2)
     places = zip(table["benchmark"], table[over].fillna(0), table["size_bytes"].fillna(0), strict=True)
     words = [
@@ -125,12 +122,6 @@ class ChangedRegion:
     def ratio(self) -> float:
         """Median of the ratios of its cells."""
         return float(self.cells["ratio"].median())
-
-    @property
-    def worst(self) -> Record:
-        """The cell that is farthest from 1."""
-        far = self.cells["ratio"].map(lambda ratio: abs(math.log(ratio)))
-        return self.cells.iloc[int(far.to_numpy().argmax())]
 
     def sentence(self, pair: Pair) -> str:
         """``allreduce is 1.35× slower with Open MPI 5.0.6 than with 5.0.5, at 64 KiB to 1 MiB, 16 to 32 ranks``."""

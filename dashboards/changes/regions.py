@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FLOOR = 1e-4
 """Least standard deviation of a log: what is printed has so few digits that all launches may agree."""
 LOG = "log_us"
+"""Column with the log of a row's time in µs (:func:`omb_py.dashboards.changes.ratios.with_logs`)."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import plural
-from omb_py.dashboards.changes.ratios import LOG
+from omb_py.dashboards.changes.regions import LOG
 from omb_py.dashboards.changes.sides import StoredSide
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def odd_counts(frame: pd.DataFrame, sides: Sequence[StoredSide]) -> list[OddCoun
     """The sides that are slower at one count than at the others, against the other sides on the same kind of device.
 
     Args:
-        frame: rows with :data:`omb_py.dashboards.changes.ratios.LOG`.
+        frame: rows with :data:`omb_py.dashboards.changes.regions.LOG`.
         sides: those that are held against each other.
     """
     every: list[OddCount] = []

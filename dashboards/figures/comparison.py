@@ -1,9 +1,8 @@
-"""Verdicts on two sides: the board, and the ratio over message size.
+"""Verdicts on two sides: the board.
 
 A *verdict table* has a row a cell: ``cell`` (its name), ``verdict`` (one of
 :data:`omb_py.dashboards.base.theme.VERDICT_LOOKS`), ``ratio``, ``low``, ``high`` (new over base, in time, with its
-interval), and, where known, ``size_bytes``, ``series``, ``median_ratio`` (``ratio`` may be a
-tail's), ``base_us``, ``new_us``, ``launches_base``, ``launches_new``, ``detectable``.
+interval), and, where known, ``base_us``, ``new_us``, ``launches_base``, ``launches_new``, ``detectable``.
 These views draw verdicts; they make none.
 """
 

@@ -55,7 +55,7 @@ def _quantity(panel: Panel, name: str) -> _Quantity:
         column, what = _BANDWIDTH[name]
         return _Quantity(column, f"{what} (GB/s)", "GB/s", False)
     if timed:
-        mean = f"{series.PRINTED_MEAN} " if panel.sized and panel.statistic == series.PRINTED_MEAN else ""
+        mean = f"{series.PRINTED_MEAN} " if panel.sized and series.statistic(panel.rows) == series.PRINTED_MEAN else ""
         return _Quantity("median_us", f"{mean}time (µs)", "µs", True)
     return _Quantity("value", f"{panel.rows['metric'].iloc[0]} ({unit})" if panel.sized else unit, unit, False)
 
@@ -76,7 +76,7 @@ def curves(panel: Panel, quantity: str = "auto", bound: pd.DataFrame | None = No
     return View(
         "curves",
         _finding(panel, shown),
-        panel.caption,
+        series.caption(panel.rows),
         {"data": data, "layout": layout},
         notes=_notes(panel.lines, shown),
         cells=cells,

@@ -160,7 +160,8 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
     late: dict[str, list[tuple[float, float, pd.DataFrame]]] = {}
     if not len(ranked):
         return []
-    usable = ranked[[_one_each(s, h) for s, h in zip(ranked["slowest_rank_share"], ranked["hosts"], strict=True)]]
+    lists = zip(ranked["slowest_rank_share"], ranked["hosts"], strict=True)
+    usable = ranked[[_timed(shares) == _timed(hosts) > 1 for shares, hosts in lists]]
     for places, hosts, cells, single in _parts(usable):
         for straggler in late_ranks_of(cells):
             if straggler.rank not in single:
@@ -200,7 +201,3 @@ def _parts(usable: pd.DataFrame) -> Iterator[tuple[Any, list[str], list[Last], s
         totals = by_host.mean(axis=0)
         single = {int(host) for rank, host in enumerate(number) if mean[rank] >= ONE_RANK * totals[host]}
         yield places, hosts, cells, single
-
-
-def _one_each(shares: object, hosts: object) -> bool:
-    return hasattr(shares, "__len__") and hasattr(hosts, "__len__") and len(shares) == len(hosts) > 1

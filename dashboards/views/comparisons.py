@@ -81,10 +81,7 @@ def verdict_table(record: Facts, keys: Collection[str] | None = None) -> pd.Data
 
 
 _COLUMNS = tuple(
-    (
-        "cell verdict ratio median_ratio low high size_bytes series base_us new_us launches_base launches_new "
-        "detectable comparability_key"
-    ).split()
+    ("cell verdict ratio low high base_us new_us launches_base launches_new detectable comparability_key").split()
 )
 
 
@@ -96,9 +93,6 @@ def _row(cell: Facts, name: str) -> dict[str, Any]:
         "cell": name + (f", {question}" if question != "median" else "") + ("*" if cell.get("sync_limited") else ""),
         "verdict": cell["verdict"],
         **{column: answer.get(column) for column in ("ratio", "low", "high", "base_us", "new_us")},
-        "median_ratio": (cell.get("median") or {}).get("ratio"),
-        "size_bytes": cell.get("size_bytes") or None,
-        "series": ", ".join([cell["benchmark"], *name.split(", ")[1:]]),
         "launches_base": launches[0],
         "launches_new": launches[1],
         "detectable": None if detectable is None else detectable - 1,

@@ -59,10 +59,6 @@ class FirstScreen:
         self.timed = ratios.with_logs(self.cells.timed)
         self.sides = sides(self.timed)
 
-    def repeated(self, view: View | None, rows: pd.DataFrame) -> View | None:
-        """A view with the commands that measure its rows again."""
-        return None if view is None else self.commands.on(view, rows)
-
     @cached_property
     def pairs(self) -> list[Pair]:
         """The pairs of sides, the one that is looked at first at the front."""
@@ -127,7 +123,7 @@ class FirstScreen:
             names = (pair.base.name, pair.new.name)
             if names not in shown:
                 both = self.cells.timed[self.cells.timed[KEY].isin(set(table[KEY]))]
-                shown[names] = Shown(maps.ratio_map(table, names, _over(table)), both)
+                shown[names] = Shown(maps.ratio_map(table, names, series.counted_over(table)), both)
         return shown
 
     @property
@@ -237,9 +233,8 @@ def answer(screen: FirstScreen) -> Shown | None:
 
 def over_size_and_count(screen: FirstScreen, benchmark: str) -> Shown | None:
     """The figure of :mod:`omb_py.dashboards.figures.size_by_count`; None where one count or one size was measured."""
-    rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
-    over = _over(rows)
-    parts, notes = keep_common_method((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
+    rows, parts, notes = _sides_of(screen, benchmark)
+    over = series.counted_over(rows)
     if not parts:
         return None
     times = curves.points(parts, curves.PanelGrid(over))
@@ -264,12 +259,19 @@ def over_size_and_count(screen: FirstScreen, benchmark: str) -> Shown | None:
 
 def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Shown | None:
     """Curves of a benchmark, a panel for each number of ranks or GPUs; None where the quantity is known at no size."""
-    rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
-    sides, notes = keep_common_method((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
-    view = panels_of(sides, benchmark, curves.PanelGrid(_over(rows), quantity=quantity)) if sides else None
+    rows, sides, notes = _sides_of(screen, benchmark)
+    grid = curves.PanelGrid(series.counted_over(rows), quantity=quantity)
+    view = panels_of(sides, benchmark, grid) if sides else None
     if view is None:
         return None
     return Shown(replace(view, choice=benchmark).noted(notes), series.concat(part for _, part in sides))
+
+
+def _sides_of(screen: FirstScreen, benchmark: str) -> tuple[pd.DataFrame, list[tuple[str, pd.DataFrame]], list[str]]:
+    """The rows of a benchmark, the sides that are drawn of it, and notes on how they were measured."""
+    rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
+    parts = ((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
+    return rows, *keep_common_method(parts)
 
 
 def panels_of(sides: curves.Sides, name: str, grid: curves.PanelGrid, banded: bool = False) -> View | None:
@@ -279,11 +281,6 @@ def panels_of(sides: curves.Sides, name: str, grid: curves.PanelGrid, banded: bo
     if view is None:
         return None
     return replace(view, title=finding(name, known), caption=series.caption(series.concat(part for _, part in sides)))
-
-
-def _over(rows: pd.DataFrame) -> str:
-    devices = rows["devices"].fillna(0) if "devices" in rows else rows["ranks"] * 0
-    return "devices" if len(rows) and bool((devices > 0).all()) else "ranks"
 
 
 def _by_change(screen: FirstScreen) -> list[str]:
@@ -476,7 +473,7 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             link = _link("first", benchmark=[each.benchmark for each in several], **_versions(pair))
             on_map = screen.maps.get((pair.base.name, pair.new.name))
             view = _ratio_panels(screen, pair, region.benchmark) if on_map is None else on_map.view
-            evidence = screen.repeated(view, rows)
+            evidence = view and screen.commands.on(view, rows)
             about = (region.verdict, pair.new.name, pair.base.name)
             text = region.sentence(pair) if len(several) == 1 else _together(pair, several)
             yield Item(kind, text, evidence, link, about)
@@ -485,7 +482,7 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
 def _ratio_panels(screen: FirstScreen, pair: Pair, benchmark: str) -> View | None:
     """Of a pair without a map: one of older versions."""
     base, new = rows_of(pair, screen.timed[screen.timed["benchmark"] == benchmark])
-    grid = curves.PanelGrid(_over(base), quantity="ratio")
+    grid = curves.PanelGrid(series.counted_over(base), quantity="ratio")
     return panels_of([(pair.base.name, base), (pair.new.name, new)], benchmark, grid, banded=True)
 
 
@@ -493,7 +490,7 @@ def _scaled(screen: FirstScreen) -> Iterator[Item]:
     """Sides that are slower at one number of ranks or GPUs than their own scaling suggests."""
     one_store = screen.cells.against is None
     for odd in odd_counts(screen.timed, list(screen.newest_of_each().values())) if one_store else ():
-        counted = curves.COUNTED[_over(odd.side.rows(screen.timed))]
+        counted = curves.COUNTED[series.counted_over(odd.side.rows(screen.timed))]
         filters = {name: odd.side.values.get(name) for name in ("library", VERSION)}
         yield Item("slower", odd.sentence(counted), link=_link("scaling", count="ranks", **filters))
 
@@ -527,7 +524,7 @@ def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, ratio
     rows = _any_version(screen.timed, screen.launches.subjects[subject])
     longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
     cell = rows[rows[KEY] == longest]
-    view = screen.repeated(history(cell, f"{cell_name(cell)}, {series.short(cell)}", change), cell)
+    view = screen.commands.on(history(cell, f"{cell_name(cell)}, {series.short(cell)}", change), cell)
     link = _link("history", benchmark=str(rows["benchmark"].iloc[0]))
     kind = "slower" if ratio > 1 else "faster"
     return Item(kind, f"{screen.launches.name(subject)} {text}", view, link)
@@ -543,7 +540,8 @@ def _late(screen: FirstScreen) -> Iterator[Item]:
     for node in screen.cells.late:
         part = node.parts[0]
         link = _link("stragglers", benchmark=str(part["benchmark"].iloc[0]), ranks=part["ranks"].iloc[0])
-        yield Item("odd", node.sentence, evidence=screen.repeated(stragglers.stragglers(part), part), link=link)
+        view = stragglers.stragglers(part)
+        yield Item("odd", node.sentence, evidence=view and screen.commands.on(view, part), link=link)
 
 
 def _broken(screen: FirstScreen) -> Iterator[Item]:

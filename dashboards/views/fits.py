@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from omb_py.dashboards.base import series, theme
@@ -65,17 +65,8 @@ def histories(frame: pd.DataFrame, provenance: Callable[[str], Provenance], most
     Which `most` are judged is chosen by their largest step in units of their noise: a series of many launches that
     never moved says less than a short one with a step. A series of one night that has not changed is left out.
     """
-    import numpy as np
-
-    # a column of one value would take time and memory for nothing
-    keys = series.varying(frame, ("benchmark", *WHO, "comparability_key")) or ["benchmark"]
-    count = frame.groupby(keys, observed=True, dropna=False, sort=False)["launch_id"].transform("nunique")
-    places = np.flatnonzero(count >= LEAST)
-    long = frame[list(dict.fromkeys([*keys, *_MOVES]))].iloc[places]  # of a million cells a copy of all takes 200 MB
-    part_of = long.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
     judged: list[tuple[float, Shown]] = []
-    for number in _most_restless(long, part_of)[:most]:
-        part = frame.iloc[places[part_of == number]]
+    for part in _moved_most(frame, "launch_id", LEAST, most):
         for cell_series in filter(enough, histories_of(rows_of(part))):
             levels = history(cell_series, provenance)
             if levels.steps or levels.unit == "night":
@@ -83,6 +74,20 @@ def histories(frame: pd.DataFrame, provenance: Callable[[str], Provenance], most
                 own = part[part["launch_id"].isin([point.launch_id for point in cell_series.points])]
                 judged.append((largest, Shown(_history(levels), own)))
     return [shown for _, shown in sorted(judged, key=lambda pair: -pair[0])]
+
+
+def _moved_most(frame: pd.DataFrame, column: str, least: int, most: int = MOST_HISTORIES) -> Iterator[pd.DataFrame]:
+    """The rows of each of the series that moved most, of those with `least` values or more in a column."""
+    import numpy as np
+
+    # a column of one value would take time and memory for nothing
+    keys = series.varying(frame, ("benchmark", *WHO, "comparability_key")) or ["benchmark"]
+    count = frame.groupby(keys, observed=True, dropna=False, sort=False)[column].transform("nunique")
+    places = np.flatnonzero(count >= least)
+    long = frame[list(dict.fromkeys([*keys, *_MOVES]))].iloc[places]  # of a million cells a copy of all takes 200 MB
+    part_of = long.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
+    for number in _most_restless(long, part_of)[:most]:
+        yield frame.iloc[places[part_of == number]]
 
 
 _MOVES = ("started_at", "launch_id", "median_us")
@@ -122,11 +127,7 @@ def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
     judged = histories(rows, cells.provenance)
     if judged:
         return judged
-    keys = series.varying(rows, ("benchmark", *WHO, "comparability_key")) or ["benchmark"]
-    days = rows.groupby(keys, observed=True, dropna=False, sort=False)["date"].transform("nunique")
-    several = rows[days > 1]
-    part_of = several.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
-    parts = [several[part_of == number] for number in _most_restless(several, part_of)[:MOST_HISTORIES]]
+    parts = _moved_most(rows, "date", 2)
     return [Shown(history_view(part, f"{cell_name(part)}, {series.short(part)}"), part) for part in parts]
 
 

@@ -11,6 +11,7 @@ from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View, listed
 from omb_py.dashboards.figures import curves, models
+from omb_py.dashboards.figures.fastest import UNITS
 from omb_py.dashboards.figures.maps import winners as winners_view
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import panels_of, several_counts
@@ -19,10 +20,8 @@ from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
 if TYPE_CHECKING:
     import pandas as pd
 
-RATIO = "ratio"
-KEPT = "kept"
-QUANTITIES = (*curves.QUANTITIES, RATIO, KEPT)
-"""What a reader of the explorer can choose; the last is the time over that of the first series."""
+QUANTITIES = ("auto", *UNITS)
+"""What a reader of the explorer can choose; ``auto`` is what the benchmark prints."""
 SMALL, LARGE = 4 * 1024, 64 * 1024
 """The report draws bus bandwidth from the first size on, in bytes, where messages reach the second."""
 
@@ -30,9 +29,9 @@ SMALL, LARGE = 4 * 1024, 64 * 1024
 def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Shown]:
     """Curves of each panel that has the quantity (one of :data:`QUANTITIES`)."""
     for panel in cells.panels:
-        if quantity == RATIO:
+        if quantity == "ratio":
             yield from _over_first(panel)
-        elif quantity == KEPT:
+        elif quantity == "kept":
             return
         elif quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
             view = curves.curves(panel, quantity, cells.bound_of(panel))
@@ -42,14 +41,14 @@ def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Sh
 def _over_first(panel: Panel) -> Iterator[Shown]:
     """Each series of a panel over its first, at the sizes that both have; nothing where there is only one."""
     sides = [(line.label, line.cells) for line in panel.lines]
-    grid = curves.PanelGrid(quantity=RATIO)
+    grid = curves.PanelGrid(quantity="ratio")
     known = curves.points(sides, grid)
     if len({side for side, _ in known.known}) < 2:
         return
     ranks = [series.word("ranks", count) for count in known.panels]
     name = ", ".join(word for word in panel.name.split(", ") if word not in ranks)
     if view := panels_of(sides, name, grid, banded=True):
-        yield Shown(replace(view, caption=panel.caption), panel.rows)
+        yield Shown(replace(view, caption=series.caption(panel.rows)), panel.rows)
 
 
 def over_size_in_report(cells: Cells) -> Iterator[Shown]:
@@ -71,7 +70,9 @@ def _curves_and_bandwidth(panel: Panel, bound: pd.DataFrame | None) -> Iterator[
     yield curves.curves(panel, bound=bound), rows
     large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
     if rows["unit"].iloc[0] == "us" and len(large) and large["size_bytes"].max() >= LARGE:
-        parts = [part for line in panel.lines if len((part := line.from_size(SMALL)).cells)]
+        every = [(line.label, line.cells[line.cells["size_bytes"].fillna(0) >= SMALL]) for line in panel.lines]
+        parts = [series.SeriesLine(label, part) for label, part in every if len(part)]
+        series.compute_medians(parts)
         yield curves.curves(Panel(large, f"{panel.name}, bus bandwidth", parts), "busbw"), large
 
 
@@ -89,7 +90,7 @@ def panels_over_count(times: pd.DataFrame, grid: curves.PanelGrid) -> Iterator[S
         several = [(line.label or "measured", line.cells) for line in lines if line.cells[grid.over].nunique() > 1]
         for at in range(0, len(several), series.MOST_LINES):
             drawn = several[at : at + series.MOST_LINES]
-            if grid.quantity == RATIO and len(drawn) < 2:
+            if grid.quantity == "ratio" and len(drawn) < 2:
                 continue
             if view := panels_of(drawn, str(benchmark), grid, banded=True):
                 yield Shown(replace(view, kind="scaling"), series.concat(cells for _, cells in drawn))

@@ -41,7 +41,9 @@ class Commands:
         # of each library one before a second of any
         others = runs.duplicated(["library", "library_version"])
         for row in records(runs.iloc[others.to_numpy().argsort(kind="stable")[:LOOKED_AT]]):
-            text = self._of_run(str(row.run_id), str(row.launch_id))
+            if row.run_id not in self._known:
+                self._known[row.run_id] = self._recorded(str(row.launch_id))
+            text = self._known[row.run_id]
             name = " ".join(w for w in (_word(row.library), _word(row.library_version)) if w)
             comments = [name, "" if text else _needs(row)]
             text = text or _measuring(rows[rows["run_id"] == row.run_id])
@@ -54,11 +56,6 @@ class Commands:
     def on(self, view: View, rows: pd.DataFrame | None) -> View:
         """The view with the commands of its rows, where it has none of its own and its rows are known."""
         return view if view.commands or rows is None else view.with_commands(self.of(rows))
-
-    def _of_run(self, run: str, launch: str) -> str:
-        if run not in self._known:
-            self._known[run] = self._recorded(launch)
-        return self._known[run]
 
     def _recorded(self, launch: str) -> str:
         record = self._provenance(launch)

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.changes.ratios import LOG, with_logs
+from omb_py.dashboards.changes.ratios import with_logs
+from omb_py.dashboards.changes.regions import LOG
 from omb_py.dashboards.changes.sides import Pair, pairs, rows_of, sides
 
 

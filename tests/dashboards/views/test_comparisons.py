@@ -43,7 +43,7 @@ def test_the_board_holds_what_compare_said(store: Path) -> None:
     assert comparison.headline(one.verdicts) == headline(said)
     by_cell = one.verdicts.set_index("cell")
     for cell, answers in zip(said.matched.cells, said.judged, strict=True):
-        row = by_cell[by_cell["size_bytes"] == cell.base["size_bytes"]].iloc[0]
+        row = by_cell[by_cell["comparability_key"] == cell.base["comparability_key"]].iloc[0]
         median = answers.answers["median"]
         assert row["verdict"] == median.verdict
         assert (row["ratio"], row["low"], row["high"]) == pytest.approx((median.ratio, median.low, median.high))
