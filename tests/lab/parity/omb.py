@@ -51,8 +51,8 @@ LEAST = {"neighborhood": 4}
 """Ranks of the variants of a family: OMB refuses a grid in which neighbors repeat."""
 REFUSED = {1, 9}
 """Exit statuses of MPICH's mpiexec where all ranks refuse after MPI_Init: 9 where it killed the last of them."""
-NO_END = 124
-"""The exit status of a program that does not end in time."""
+NO_END, NO_START = 124, 127
+"""Exit statuses of a program that does not end in time, and of one that is not there or lacks a library."""
 DOCUMENTED = (
     (
         r"-m 16:8|-i 0|-T bogus|--bogus",
@@ -145,6 +145,8 @@ def judge(label: str, theirs: tuple[int, str], ours: tuple[int, str]) -> Pair:
     (code, text), (own, own_text) = theirs, ours
     if code == own == NO_END:
         return Pair(label, "DIFFERENT", ("neither ends in time",))
+    if code == NO_START:
+        return Pair(label, "DIFFERENT", ("C's program does not start: ldd says which library it lacks",))
     lines = [f"exit status {code} of C, {own} of omb-py"] if code != own and {code, own} != REFUSED else []
     if not (code and own):
         lines += [line for line in ndiff(masked(text), masked(own_text)) if line[0] in "-+"]

@@ -75,6 +75,7 @@ OK = (0, TEXT + ROWS)
         ("osu_latency -n 2", OK, (3, ""), "DIFFERENT", "exit status 0 of C, 3 of omb-py"),
         ("osu_latency -n 2", (omb.NO_END, ""), (omb.NO_END, ""), "DIFFERENT", "neither ends in time"),
         ("osu_mbw_mr -n 3", (omb.NO_END, ""), (1, ""), "documented", "refused at once; OMB does not end"),
+        ("osu_mbw_mr -n 3", (omb.NO_START, ""), (1, ""), "DIFFERENT", "C's program does not start"),
         ("osu_neighbor_allgather -n 2", (0, "Dimensions size = 2 \n"), OK, "documented", "neighbors repeat"),
     ],
 )
