@@ -212,6 +212,7 @@ MEASURED = under(
         usual="single",
         lacks="choice of one or several buffers",
         rare=True,
+        waived=True,
     ),
     declared(
         "ddt",

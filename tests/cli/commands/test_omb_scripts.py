@@ -36,6 +36,10 @@ def test_one_set_of_options_runs_through(name: str, capsys: pytest.CaptureFixtur
         (("barrier", "-m", "8:8"), "-m/--message-size has no effect: barrier has no message size"),
         (("latency", "-m", "8:8", "-f"), "-f/--full has no effect: latency has no minimum and maximum over ranks"),
         (("bw", "-m", "8:8", "-t", "3"), "-t/--num-test-calls has no effect: bw has no MPI_Test calls"),
+        (
+            ("latency_persistent", "-m", "8:8", "-b", "multiple"),
+            "-b/--buffer-num has no effect: latency_persistent has no choice of one or several buffers",
+        ),
         (("iallreduce", "-m", "8:8", "-a", "32"), "-a/--array-size has no effect: the computing beside"),
         (("latency", "--mess", "8:8", "-M", "1000"), "-M/--mem-limit has no effect: OMB has had none since 7.5"),
         (("init", "-c"), "-c/--validation has no effect: init has no data to validate"),
