@@ -13,6 +13,8 @@ from omb_py.errors import ENVIRONMENT, NEGATIVE, USAGE
 
 _OWN_END = frozenset({"cupy", "torch"})
 """Packages whose libraries end while Python takes itself apart."""
+TYPED = "OMB_PY_TYPED"
+"""Variable of a command that is rehearsed: the words that the user wrote after ``omb-py``, quoted for a shell."""
 
 
 def end_process(code: int) -> NoReturn:

@@ -28,7 +28,7 @@ from omb_py.distribution import version_line
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, OmbError, UsageError
 from omb_py.orchestrate.running.rank_modules import keep_own_modules, use_kept_modules
 from omb_py.orchestrate.running.rank_start import FEWER_COLLECTIONS
-from omb_py.process_end import code_for_caller
+from omb_py.process_end import TYPED, code_for_caller
 
 __all__ = ["main"]
 
@@ -42,6 +42,8 @@ def main(args: Sequence[str] | None = None) -> int:
     A user's error is one line on stderr; ``--debug`` adds the traceback.
     """
     words = list(args) if args is not None else typed_words(sys.argv)
+    if begun := shlex.split(os.environ.pop(TYPED, "")):
+        sys.argv = ["omb-py", *begun]  # what is stored and printed is what the user wrote
     open_what_is_closed()  # before a file is opened, which would take its number
     if args is None:
         gc.set_threshold(FEWER_COLLECTIONS)
@@ -57,7 +59,7 @@ def main(args: Sequence[str] | None = None) -> int:
     plain = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = guarded(sys.stdout, PRINTED), guarded(sys.stderr, REDRAWN)
     try:
-        code = _run(words)
+        code = _run(words, begun or words)
     except BrokenPipeError:
         code = OK
     finally:
@@ -82,7 +84,8 @@ _PAGES = frozenset({"-h", "--help", "--help-all", "-v", "--version"})
 """Words that show a page and measure nothing."""
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], begun: list[str]) -> int:
+    """Run some words; `begun` are those that the user wrote."""
     options = words[: words.index("--")] if "--" in words else words
     debug = "--debug" in options
     try:
@@ -100,7 +103,7 @@ def _run(words: list[str]) -> int:
             if any(word.startswith("--resume") for word in options):
                 from omb_py.cli.resuming import whole_line
 
-                words = whole_line(words, sys.stderr.write if _rank() == 0 else len)
+                words = begun = whole_line(words, sys.stderr.write if _rank() == 0 else len)
             return invoke(words)
     except BrokenPipeError:
         raise
@@ -110,11 +113,9 @@ def _run(words: list[str]) -> int:
     except OmbError as error:
         code = _fail(str(error), error.exit_code, debug)
         if error.resumes and _rank() == 0:
-            from omb_py.orchestrate.launching.rehearsal import TYPED
             from omb_py.results.repro_command import resuming
 
-            typed = shlex.split(os.environ.get(TYPED, "")) or words
-            sys.stderr.write(f"omb-py: to go on: {shown(resuming(typed, error.resumes), CONTROL)}\n")
+            sys.stderr.write(f"omb-py: to go on: {shown(resuming(begun, error.resumes), CONTROL)}\n")
         return code
     except KeyboardInterrupt:
         return _interrupted(debug)

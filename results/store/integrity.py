@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from omb_py.errors import UsageError
 from omb_py.results.store.footer import hash_in, hash_of
-from omb_py.results.store.paths import DATE, StoreFile, entries
+from omb_py.results.store.paths import DATE, StoreFile, entries, no_store
 from omb_py.results.store.provenance import launches, outdated_launches, why_not
 from omb_py.results.store.write import first_line
 
@@ -46,7 +46,7 @@ def verify(store: str | Path) -> Iterator[Checked]:
     """
     root = Path(store)
     if not root.is_dir():
-        raise UsageError(f"no store at {str(root)!r}")
+        raise UsageError(no_store(root))
     problems: dict[Path, str] = {}
     listed = entries(root, problems.__setitem__)
     for path, why in problems.items():

@@ -79,7 +79,7 @@ def is_store(word: str) -> bool:
 def no_store(root: Path) -> str:
     """The message for a `root` that is not a folder."""
     if not root.is_file():
-        return f"no store at {str(root)!r}"
+        return f"no store at {str(root)!r}: name another folder, or measure first: omb-py allreduce -n 2"
     parent = root.parent.parent if root.parent.name.startswith("date=") else root.parent
     return f"{str(root)!r} is a file; a store is the folder that such files lie in: {parent}"
 

@@ -17,11 +17,10 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers.mpi_library import recall_library
 from omb_py.launchers.open_mpi import OPEN_MPI_ROOT
 from omb_py.orchestrate.launching.emulated_hosts import OVER_TCP, EmulatedHosts, do, missing_program
+from omb_py.process_end import TYPED
 
 INSIDE: Final = "OMB_PY_REHEARSAL"
 """Variable of the process that has namespaces of its own: the words after ``omb-py`` that began it."""
-TYPED: Final = "OMB_PY_TYPED"
-"""Variable of the command that is rehearsed: the same words, with which it goes on after an interruption."""
 SLOW_RATE: Final = "400mbit"
 """What goes over a slow link in each direction: a tenth of what goes over the others, or less."""
 SLOW_FACTOR: Final = 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,9 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import Interrupted
 from omb_py.orchestrate.checks import guidelines
-from omb_py.orchestrate.launching.rehearsal import TYPED
 from omb_py.orchestrate.running import suite_run
 from omb_py.orchestrate.running.interrupts import InterruptedLaunches, resumable
+from omb_py.process_end import TYPED
 
 
 def ctrl_c(*words: Any, **named: Any) -> None:
@@ -48,7 +50,10 @@ def test_a_rehearsal_goes_on_as_one(
 ) -> None:
     monkeypatch.setattr(suite_run, "describe_launch", ctrl_c)
     monkeypatch.setenv(TYPED, "rehearse --nodes 3 run quick -n 2 --tag 'a=b c'")  # as in the nodes' namespaces
+    monkeypatch.setattr(sys, "argv", [])
     assert main(f"run quick --backend mock -n 2 --store {tmp_path}".split()) == 130
+    assert sys.argv == ["omb-py", "rehearse", "--nodes", "3", "run", "quick", "-n", "2", "--tag", "a=b c"]
+    assert TYPED not in os.environ
     hint = capsys.readouterr().err.splitlines()[-1]
     assert hint.startswith("omb-py: to go on: omb-py rehearse --nodes 3 run --resume=2")
     assert hint.endswith(" quick -n 2 --tag 'a=b c'")

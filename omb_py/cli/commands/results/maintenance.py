@@ -15,6 +15,7 @@ from omb_py.grammar.values import parse_age, parse_tags
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.store.compaction import compact, doomed, prune
 from omb_py.results.store.integrity import BAD, verify
+from omb_py.results.store.paths import no_store
 from omb_py.results.store.runs import find_run
 
 
@@ -110,7 +111,7 @@ def run_verify(store: Path | None) -> int:
 def _existing(store: Path | None) -> Path:
     place = store or DEFAULT_STORE
     if not place.is_dir():
-        raise UsageError(f"no store at {str(place)!r}: name one with --store DIR")
+        raise UsageError(no_store(place))
     return place
 
 
