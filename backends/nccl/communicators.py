@@ -275,6 +275,11 @@ class Communicators:
             self._creator = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)(create)
         return ctypes.cast(self._creator, ctypes.c_void_p).value or 0
 
+    def memory_counted(self) -> list[Mapping[str, int]]:
+        """What the library counts of the GPU's memory, of each communicator that there is."""
+        made = (*map(int, self.handles), *self.groups.values(), *self._barriers.values())
+        return [self.library.memory_of(handle) for handle in made if handle]
+
     def mulsum(self, dtype: str, number: int, group: Group = ()) -> NDArray[np.int64]:
         """The reduction ``mulsum`` of each communicator, or of that of a group, made when it is asked for first.
 

@@ -27,8 +27,13 @@ SCALAR_ON_HOST: Final = 1
 """``ncclScalarHostImmediate``: the library reads the number before it returns."""
 SHARED_GPU_SINCE: Final = (2, 30, 0)
 SPLIT_SINCE: Final = (2, 18, 0)
-FUNCTIONS_SINCE: Final = dict.fromkeys(("ncclPutSignal", "ncclSignal", "ncclWaitSignal"), (2, 29, 0))
+FUNCTIONS_SINCE: Final = {
+    **dict.fromkeys(("ncclPutSignal", "ncclSignal", "ncclWaitSignal"), (2, 29, 0)),
+    "ncclCommMemStats": (2, 29, 7),
+}
 """Functions that are named with their first version where they are missing."""
+MEMORY_STATS: Final = {"suspendable": 0, "persistent": 2, "library": 3}
+"""What NCCL counts of a communicator's memory on the GPU -> ncclCommMemStat_t (nccl.h); ``library`` is all of it."""
 _ASK = """
 import ctypes, json, sys
 answer, (path, mode, version, last) = {}, sys.argv[1:5]
@@ -246,6 +251,20 @@ class Library:
     def free_mulsum(self, op: int, comm: int) -> None:
         """Give back what :meth:`mulsum` made."""
         self.function("ncclRedOpDestroy")(op, ctypes.c_void_p(comm))
+
+    def memory_of(self, comm: int) -> Mapping[str, int]:
+        """Bytes of the GPU that a communicator holds, by the words of :data:`MEMORY_STATS`.
+
+        Empty where this version does not count them, or refuses: RCCL's manager of memory can be switched off.
+        """
+        name, value, found = "ncclCommMemStats", ctypes.c_uint64(), dict[str, int]()
+        if not self.has(name):
+            return {}
+        for word, number in MEMORY_STATS.items():
+            if self.function(name)(ctypes.c_void_p(comm), number, ctypes.byref(value)) != SUCCESS:
+                return {}
+            found[word] = value.value
+        return found
 
     def mem_alloc(self, nbytes: int) -> int:
         """Memory that can be registered. Raises EnvironmentProblem."""

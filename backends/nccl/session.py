@@ -35,7 +35,15 @@ from omb_py.backends.nccl.communicators import (
     peers_of,
     per_call,
 )
-from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
+from omb_py.backends.nccl.library import (
+    MEMORY_STATS,
+    SHARED_GPU_SINCE,
+    Library,
+    built_for,
+    check_cuda,
+    load,
+    loaded_file,
+)
 from omb_py.backends.nccl.log import TuningLog, chosen
 from omb_py.backends.nccl.lower import lowered
 from omb_py.backends.nccl.options import Settings, changed, settings_of
@@ -230,8 +238,11 @@ class NcclSession(PlaneSession):
         left = [*self._left, self.device.memory_left()]
         if len(left) < 4:
             return {}
-        used = self.maximum(np.array([float(before - after) for before, after in pairwise(left)]))
-        return dict(zip(("communicators", "buffers", "calls"), map(int, used), strict=True))
+        counted = [one for comms in self._in_use for one in comms.memory_counted()]
+        own = [sum(one.get(word, 0) for one in counted) for word in MEMORY_STATS]
+        used = self.maximum(np.array([*(before - after for before, after in pairwise(left)), *own], float))
+        words = ("communicators", "buffers", "calls", *MEMORY_STATS)
+        return dict(zip(words[: 3 if not used[-1] else None], map(int, used), strict=False))
 
     def _hold(self, comms: Communicators, sizes: Mapping[str, int]) -> None:
         """Give communicators their buffers. Those of others are given back: together they may not fit."""

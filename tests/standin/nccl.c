@@ -20,6 +20,8 @@
  *
  * STANDIN_NO_WINDOW=1   ncclCommWindowRegister answers yes and makes no window
  *
+ * STANDIN_NO_STATS=1   ncclCommMemStats refuses, as RCCL does without its manager of memory
+ *
  * Captured work belongs to its graph: ncclCommDestroy ends the process while there is any (NCCL would wait for good),
  * and ncclCommAbort waits until there is none.
  *
@@ -586,6 +588,15 @@ ncclResult_t ncclCommWindowDeregister(Comm* c, void* handle) {
   if (!handle) return fail(ARGUMENT, "stand-in: no window");
   c->registered--;
   close_window(c, handle);
+  return OK;
+}
+/* bytes on the device of a communicator: 2 MiB a rank for good, 1 MiB that a suspension would give back */
+ncclResult_t ncclCommMemStats(Comm* c, int stat, uint64_t* value) {
+  if (version() < 22907) return fail(USAGE, "stand-in: no statistics of memory before 2.29.7");
+  if (getenv("STANDIN_NO_STATS")) return fail(USAGE, "stand-in: memory is not counted");
+  uint64_t kept = (uint64_t)c->size << 21, spare = 1 << 20, all[4] = {spare, 0, kept, kept + spare};
+  if (stat < 0 || stat > 3) return fail(ARGUMENT, "stand-in: no such statistic of memory");
+  *value = all[stat];
   return OK;
 }
 /* one-sided calls, from 2.29 on; index, context and flags are 0 */

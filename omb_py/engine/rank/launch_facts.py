@@ -135,7 +135,11 @@ class LaunchFacts(TypedDict, total=False):
     skew_us: float | None
     loaded_libraries: Sequence[Mapping[str, str | None]]
     device_memory: Mapping[str, int]
-    """Bytes of a device that ``communicators``, ``buffers`` and ``calls`` took, of the rank that uses most."""
+    """Bytes of a device that ``communicators``, ``buffers`` and ``calls`` took, of the rank that uses most.
+
+    Where the library counts its own for its communicators, ``library`` is all of it: what it could give back while a
+    communicator is suspended (``suspendable``), and the rest (``persistent``).
+    """
 
 
 class SideSettings(TypedDict, total=False):

@@ -190,13 +190,25 @@ def concluded(benchmark: str) -> str:
 
 
 def memory_usage(facts: LaunchFacts) -> str:
-    """The line on the memory of a device, of the rank that uses most; empty where nobody measured it."""
+    """The line on the memory of a device, of the rank that uses most; empty where nobody measured it.
+
+    nccl-tests read the driver alone. What the library itself counts, where it does, is a second line of the same form.
+    """
     used = facts.get("device_memory") or {}
     if not used:
         return ""
     named = {"Initialization": "communicators", "User-Allocated": "buffers", "Collective": "calls"}
-    parts = [f"{name} {_binary(used[key])} " for name, key in named.items()]
-    return f"# {'GPU memory usage':<20} : {'| '.join(parts)}| Total  {_binary(sum(used.values()))}\n#\n"
+    text = _memory_line("GPU memory usage", {name: used[key] for name, key in named.items()})
+    if "library" in used:
+        own = {"Persistent": used["persistent"], "Suspendable": used["suspendable"]}
+        text += _memory_line("Library's own memory", own, used["library"])
+    return f"{text}#\n"
+
+
+def _memory_line(title: str, parts: Mapping[str, int], total: int | None = None) -> str:
+    """Amounts of bytes by name, and their total, which is their sum unless it is counted apart."""
+    amounts = "| ".join(f"{name} {_binary(nbytes)} " for name, nbytes in parts.items())
+    return f"# {title:<20} : {amounts}| Total  {_binary(sum(parts.values()) if total is None else total)}\n"
 
 
 def _binary(nbytes: int) -> str:

@@ -20,7 +20,14 @@ from typing import Any, Final
 from omb_py.backends.nccl import communicators, config
 from omb_py.backends.nccl.calls import CALLS, CONFIGURED, OPS, TYPES, TYPES_SINCE, TYPES_SINCE_OF_RCCL
 from omb_py.backends.nccl.family import NCCL, RCCL, NcclFamily
-from omb_py.backends.nccl.library import FUNCTIONS_SINCE, SCALAR_ON_HOST, SUCCESS, unique_id_of, version_of
+from omb_py.backends.nccl.library import (
+    FUNCTIONS_SINCE,
+    MEMORY_STATS,
+    SCALAR_ON_HOST,
+    SUCCESS,
+    unique_id_of,
+    version_of,
+)
 from omb_py.backends.nccl.options import POLICIES
 from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import run_command
@@ -86,7 +93,7 @@ _EARLIER_IN_RCCL: Final = ("ncclAlltoAll", "ncclGather", "ncclScatter")
 _BY_CTYPES: Final = (
     "ncclGetVersion ncclGetErrorString ncclGetLastError ncclGetUniqueId ncclCommInitRank ncclCommInitRankConfig "
     "ncclCommDestroy ncclCommAbort ncclCommGetAsyncError ncclMemAlloc ncclMemFree ncclCommRegister ncclCommDeregister "
-    "ncclCommWindowRegister ncclCommWindowDeregister ncclRedOpCreatePreMulSum ncclRedOpDestroy"
+    "ncclCommWindowRegister ncclCommWindowDeregister ncclRedOpCreatePreMulSum ncclRedOpDestroy ncclCommMemStats"
 ).split()
 _LOAD: Final = """
 import ctypes, json, sys
@@ -115,6 +122,9 @@ def ours(version: Version, family: NcclFamily = NCCL) -> dict[str, int]:
         values["NCCL_WIN_COLL_SYMMETRIC"] = communicators.SYMMETRIC
         known = POLICIES if version >= communicators.ZERO_SINCE else POLICIES[:2]
         values |= {f"NCCL_CTA_POLICY_{name.upper()}": number for number, name in enumerate(known)}
+    if version >= FUNCTIONS_SINCE["ncclCommMemStats"]:
+        named = {"suspendable": "Suspend", "persistent": "Persist", "library": "Total"}
+        values |= {f"ncclStatGpuMem{named[word]}": number for word, number in MEMORY_STATS.items()}
     return values
 
 

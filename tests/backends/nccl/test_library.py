@@ -18,6 +18,7 @@ from omb_py.backends.nccl.python_bindings import by_cupy
 from omb_py.backends.nccl.session import kept_from_stdout, note_of_cores
 from omb_py.engine.program.language import Step
 from omb_py.errors import EnvironmentProblem
+from tests.backends.nccl.test_nccl import load_standin, needs_compiler
 
 
 @pytest.mark.parametrize(
@@ -105,3 +106,23 @@ def test_the_library_s_own_lines_are_kept_from_stdout(environ: dict[str, str], a
 @pytest.mark.parametrize(("cores", "says"), [(1, "bind to several, or none"), (2, ""), (64, "")])
 def test_a_rank_on_one_core_is_told_that_the_proxy_shares_it(cores: int, says: str) -> None:
     assert (says in note_of_cores(cores)) if says else not note_of_cores(cores)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("environment", "counted"),
+    [
+        ({"STANDIN_VERSION": "22906"}, {}),
+        ({"STANDIN_VERSION": "22907", "STANDIN_NO_STATS": "1"}, {}),
+        ({"STANDIN_VERSION": "22907"}, {"suspendable": 1 << 20, "persistent": 2 << 20, "library": 3 << 20}),
+    ],
+)
+def test_memory_of_a_communicator_is_counted_from_2_29_7_on(
+    environment: dict[str, str], counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    found = load_standin()
+    comm = found.init_rank(1, found.unique_id(), 0)
+    assert found.memory_of(comm) == counted
+    found.destroy(comm)

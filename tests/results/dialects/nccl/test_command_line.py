@@ -169,6 +169,7 @@ def test_a_line_of_their_readme_is_measured_and_printed_in_their_text(
         ("all_reduce_perf -b 32 -e 32 -d bfloat16 -o all", 12, 6),
         ("all_reduce_perf -b 32 -e 64 -f 2 -N 3 -S 1 -C 1", 12, 6),
         ("all_reduce_perf -b 32 -e 32 -G 3 -M 1 -a 2 -x 1", 2, 1),
+        ("all_gather_perf -b 32 -e 32 -M 1", 2, 1),
         ("alltoallv_perf -b 64 -e 128 -f 2", 2, 2),
     ],
 )
@@ -177,12 +178,14 @@ def test_every_byte_is_right_with_further_options(
 ) -> None:
     monkeypatch.setenv("OMB_PY_NCCL", str(library()))
     if "-M" in line:
-        monkeypatch.setenv("STANDIN_VERSION", "22703")
+        monkeypatch.setenv("STANDIN_VERSION", "22703" if "-G" in line else "22907")
     assert main([*line.split(), "-g", "2", "--device", "sim", "--store", str(tmp_path / "store"), "--quiet"]) == 0
     text = capfd.readouterr().out
     assert "# Out of bounds values : 0 OK" in text
     assert sum(row[:1] == " " for row in text.splitlines()) == lines
     assert ("# GPU memory usage     : Initialization " in text) == ("-M" in line)
+    own = "# Library's own memory : Persistent 4.00 MB | Suspendable 1.00 MB | Total  5.00 MB\n"
+    assert (own in text, "Library's" in text) == (("all_gather" in line),) * 2, "NCCL counts its memory from 2.29.7 on"
     assert (text.count("cputime"), text.count("timestamp")) == ((2, 1) if "-C" in line else (0, 0))
     assert ("launched 3 times" in text) == ("-G" in line)
     stored = rows_of(tmp_path / "store", capfd)
