@@ -66,7 +66,7 @@ DOCUMENTED = (
     (r"osu_(init|hello) .*-[hv]\b", "the help, or the title alone; OMB does not know -h and -v there and measures"),
     (r"osu_bw_fan_(in|out) .*-v\b", "the title needs no second node; OMB looks for one first"),
     (r"osu_partitioned_latency .*-[zD]", "percentiles, or -D refused; OMB's program ends by signal 11"),
-    (r"osu_latency_mp .*-b\b", "several buffers, as latency has them; OMB refuses -b there"),
+    (r"osu_latency_mp .*-b\b|osu_i?bcast .*-k\b", "buffers as of latency, a root that moves; OMB refuses them there"),
     (r"osu_fop_latency .*-c\b", "the sum of two MPI_CHAR is right here; OMB's own check of it fails"),
     (r"mbw_mr .*-D vect", "of a message without a byte 0 messages a second; OMB divides by 0"),
     (r"osu_multi_lat .*-z", "multi_lat -z has values"),
