@@ -6,7 +6,7 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -125,15 +125,26 @@ def sibling_ticks(proc: Path = Path("/proc"), parent: int | None = None) -> dict
 
     The processes of a launcher on one node have the same parent, as the proxy of mpiexec.
     """
+    return {process: ticks for process, ticks, _ in _siblings(proc, parent)}
+
+
+def sibling_cores(proc: Path = Path("/proc"), parent: int | None = None) -> float:
+    """The cores that the same processes have kept busy since each began, on average, without this one."""
+    now = float((proc / "uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK")
+    return sum(
+        ticks / max(1.0, now - began) for process, ticks, began in _siblings(proc, parent) if process != os.getpid()
+    )
+
+
+def _siblings(proc: Path, parent: int | None) -> Iterator[tuple[int, int, int]]:
+    """(process, ticks that it was busy, tick in which it began) of each process that `parent`, or ours, has started."""
     parent = os.getppid() if parent is None else parent
-    ticks: dict[int, int] = {}
     for stat in proc.glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):  # a process that ended meanwhile
             # proc_pid_stat(5): the name, which may hold blanks, ends at the last parenthesis; then state, parent, …
             words = stat.read_text().rpartition(")")[2].split()
             if int(words[1]) == parent:
-                ticks[int(stat.parent.name)] = int(words[11]) + int(words[12])
-    return ticks
+                yield int(stat.parent.name), int(words[11]) + int(words[12]), int(words[19])
 
 
 def say_what_disturbs(note: Callable[[str], None], watch: Callable[[], MachineState] = observe) -> MachineState:
@@ -251,8 +262,7 @@ def busy_now(started: bool, since: OtherWork = SINCE_IMPORT, watch: Callable[...
     used = since.cores() if seconds <= _NOW_S else None
     if used is not None:
         if started:
-            of_job = sum(ticks for process, ticks in sibling_ticks().items() if process != os.getpid())
-            used -= of_job / os.sysconf("SC_CLK_TCK") / seconds
+            used -= sibling_cores()
         if used <= BUSY_SHARE / 2 * (os.cpu_count() or 1):
             return ""
     return watch(started=started).busy()

@@ -18,11 +18,13 @@ from omb_py.orchestrate.launching.machine_state import (
     machine_facts,
     observe,
     say_what_disturbs,
+    sibling_cores,
     sibling_ticks,
     stored_facts,
     throttle_count,
 )
 
+HZ = os.sysconf("SC_CLK_TCK")
 QUIET = MachineState(8, 0.1, 0.2, 8, False, "performance", 0)
 
 
@@ -67,7 +69,9 @@ def test_the_other_ranks_of_a_launcher_are_no_other_programs(tmp_path, monkeypat
 
     def process(number: int, parent: int, user: int, system: int) -> None:
         (proc / str(number)).mkdir(parents=True, exist_ok=True)
-        (proc / str(number) / "stat").write_text(f"{number} (a) b) R {parent} {' 0' * 9} {user} {system} 0 0\n")
+        (proc / str(number) / "stat").write_text(
+            f"{number} (a) b) R {parent} {' 0' * 9} {user} {system} 0 0 20 0 1 0 300\n"
+        )
 
     stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
     process(11, 7, 100, 10)
@@ -82,6 +86,9 @@ def test_the_other_ranks_of_a_launcher_are_no_other_programs(tmp_path, monkeypat
 
     assert observe(proc, tmp_path, wait, started=True).busy_cores == 1.0  # 75 of 100 ticks, less 25 and 25, of 4 cores
     assert sibling_ticks(proc) == {11: 135, 13: 25} and sibling_ticks(proc, 6) == {12: 35}
+    monkeypatch.setattr("os.getpid", lambda: 13)
+    (proc / "uptime").write_text(f"{300 / HZ + 2:.2f} 9.99\n")  # two seconds after they began
+    assert sibling_cores(proc) == pytest.approx(135 / HZ / 2)
     stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
     assert observe(proc, tmp_path, wait).busy_cores == 3.0
 
@@ -93,13 +100,14 @@ def test_the_other_ranks_of_a_launcher_are_no_other_programs(tmp_path, monkeypat
         (0.5, 80, False, True),
         (2.0, 12, False, True),  # that is not now
         (0.5, 80, True, False),  # by other ranks of the job
+        (0.1, 20, True, True),  # two cores, and a rank that began earlier keeps one of them busy
     ],
 )
 def test_a_machine_is_watched_only_where_it_may_be_busy(
     seconds: float, ticks: int, started: bool, watched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    monkeypatch.setattr(machine_state, "sibling_ticks", lambda: {os.getpid(): 9, 5: 80})
+    monkeypatch.setattr(machine_state, "sibling_cores", lambda: 1.0 if seconds < 0.5 else 1.6)
     monkeypatch.setattr(machine_state, "own_seconds", lambda: 0.0)
     proc = tmp_path / "proc"
     stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
