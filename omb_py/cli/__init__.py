@@ -59,7 +59,7 @@ def main(args: Sequence[str] | None = None) -> int:
     plain = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = guarded(sys.stdout, PRINTED), guarded(sys.stderr, REDRAWN)
     try:
-        code = _run(words, begun or words)
+        code = _run(words, begun)
     except BrokenPipeError:
         code = OK
     finally:
@@ -85,7 +85,7 @@ _PAGES = frozenset({"-h", "--help", "--help-all", "-v", "--version"})
 
 
 def _run(words: list[str], begun: list[str]) -> int:
-    """Run some words; `begun` are those that the user wrote."""
+    """Run some words; `begun` are those that the user wrote, where they are others."""
     options = words[: words.index("--")] if "--" in words else words
     debug = "--debug" in options
     try:
@@ -103,7 +103,7 @@ def _run(words: list[str], begun: list[str]) -> int:
             if any(word.startswith("--resume") for word in options):
                 from omb_py.cli.resuming import whole_line
 
-                words = begun = whole_line(words, sys.stderr.write if _rank() == 0 else len)
+                words = whole_line(words, sys.stderr.write if _rank() == 0 else len)
             return invoke(words)
     except BrokenPipeError:
         raise
@@ -115,7 +115,7 @@ def _run(words: list[str], begun: list[str]) -> int:
         if error.resumes and _rank() == 0:
             from omb_py.results.repro_command import resuming
 
-            sys.stderr.write(f"omb-py: to go on: {shown(resuming(begun, error.resumes), CONTROL)}\n")
+            sys.stderr.write(f"omb-py: to go on: {shown(resuming(begun or words, error.resumes), CONTROL)}\n")
         return code
     except KeyboardInterrupt:
         return _interrupted(debug)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,10 @@ def test_a_rehearsal_goes_on_as_one(
     hint = capsys.readouterr().err.splitlines()[-1]
     assert hint.startswith("omb-py: to go on: omb-py rehearse --nodes 3 run --resume=2")
     assert hint.endswith(" quick -n 2 --tag 'a=b c'")
+    monkeypatch.setenv(TYPED, shlex.join(shlex.split(hint)[5:]))
+    assert main(f"run quick --backend mock -n 2 --resume --store {tmp_path}".split()) == 130
+    again = capsys.readouterr().err.splitlines()[-1]
+    assert again.startswith("omb-py: to go on: omb-py rehearse --nodes 3 run --resume=2")
 
 
 def test_guidelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
