@@ -130,7 +130,7 @@ def sibling_ticks(proc: Path = Path("/proc"), parent: int | None = None) -> dict
 
 def sibling_cores(proc: Path = Path("/proc"), parent: int | None = None) -> float:
     """The cores that the same processes have kept busy since each began, on average, without this one."""
-    now = float((proc / "uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK")
+    now = time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")  # as the kernel counts their beginnings
     return sum(
         ticks / max(1.0, now - began) for process, ticks, began in _siblings(proc, parent) if process != os.getpid()
     )

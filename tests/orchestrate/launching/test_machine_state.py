@@ -87,7 +87,7 @@ def test_the_other_ranks_of_a_launcher_are_no_other_programs(tmp_path, monkeypat
     assert observe(proc, tmp_path, wait, started=True).busy_cores == 1.0  # 75 of 100 ticks, less 25 and 25, of 4 cores
     assert sibling_ticks(proc) == {11: 135, 13: 25} and sibling_ticks(proc, 6) == {12: 35}
     monkeypatch.setattr("os.getpid", lambda: 13)
-    (proc / "uptime").write_text(f"{300 / HZ + 2:.2f} 9.99\n")  # two seconds after they began
+    monkeypatch.setattr("time.clock_gettime", lambda clock: 300 / HZ + 2)  # two seconds after they began
     assert sibling_cores(proc) == pytest.approx(135 / HZ / 2)
     stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
     assert observe(proc, tmp_path, wait).busy_cores == 3.0
