@@ -277,8 +277,7 @@ class Communicators:
 
     def memory_counted(self) -> list[Mapping[str, int]]:
         """What the library counts of the GPU's memory, of each communicator that there is."""
-        made = (*map(int, self.handles), *self.groups.values(), *self._barriers.values())
-        return [self.library.memory_of(handle) for handle in made if handle]
+        return [self.library.memory_of(handle) for handle in self._every_handle() if handle]
 
     def mulsum(self, dtype: str, number: int, group: Group = ()) -> NDArray[np.int64]:
         """The reduction ``mulsum`` of each communicator, or of that of a group, made when it is asked for first.
@@ -304,9 +303,13 @@ class Communicators:
         """The only one, or the first; 0 where none was needed."""
         return int(self.handles[0]) if self.handles.size else 0
 
+    def _every_handle(self) -> tuple[int, ...]:
+        """Those of all communicators."""
+        return (*map(int, self.handles), *self.groups.values(), *self._barriers.values())
+
     def async_error(self) -> tuple[int, str] | None:
         """The error that an operation met after its call had returned."""
-        for handle in (*map(int, self.handles), *self.groups.values(), *self._barriers.values()):
+        for handle in self._every_handle():
             code = self.library.async_error(handle)
             if code:
                 return code, self.library.error_text(code, handle)

@@ -241,8 +241,8 @@ class NcclSession(PlaneSession):
         counted = [one for comms in self._in_use for one in comms.memory_counted()]
         own = [sum(one.get(word, 0) for one in counted) for word in MEMORY_STATS]
         used = self.maximum(np.array([*(before - after for before, after in pairwise(left)), *own], float))
-        words = ("communicators", "buffers", "calls", *MEMORY_STATS)
-        return dict(zip(words[: 3 if not used[-1] else None], map(int, used), strict=False))
+        words = ("communicators", "buffers", "calls", *(MEMORY_STATS if used[-1] else ()))
+        return dict(zip(words, map(int, used), strict=False))
 
     def _hold(self, comms: Communicators, sizes: Mapping[str, int]) -> None:
         """Give communicators their buffers. Those of others are given back: together they may not fit."""
