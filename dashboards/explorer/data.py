@@ -16,9 +16,8 @@ from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views.cells import COLUMNS, Cells, lower_bounds, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
-from omb_py.errors import UsageError
 from omb_py.results.analysis.series import WHO
-from omb_py.results.store.paths import no_store
+from omb_py.results.store.paths import check_store
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files
 
@@ -61,8 +60,7 @@ class Data:
         self._drawn: tuple[tuple[str, dict[str, list[str]]] | None, pd.DataFrame, str]
         self._provenance: Callable[[str], Provenance]
         self.frame: pd.DataFrame
-        if not store.is_dir():
-            raise UsageError(no_store(store))
+        check_store(store)
         self.refresh()
 
     def refresh(self) -> bool:

@@ -15,7 +15,7 @@ from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, 
 from omb_py.results.dialects.log_files import logs_in, read_log
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.store.journal import FOLDER as JOURNALS
-from omb_py.results.store.paths import SUFFIX, OnSkip, is_store, no_store, pass_over
+from omb_py.results.store.paths import SUFFIX, OnSkip, check_store, is_store, pass_over
 from omb_py.results.store.provenance import is_simulated, provenance_of
 from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
@@ -168,8 +168,7 @@ def _rows(word: str, store: Path, on_skip: OnSkip | None, more: Sequence[str] = 
         )
     if not equals and ("/" in word or is_store(word)):
         return Path(word), _load(Path(word), on_skip, more)
-    if not store.is_dir():
-        raise UsageError(no_store(store))
+    check_store(store)
     if not equals:
         return store, _load(store, on_skip, more, run_id=find_run(store, word, on_skip=pass_over))
     if not value:

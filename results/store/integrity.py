@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from omb_py.errors import UsageError
 from omb_py.results.store.footer import hash_in, hash_of
-from omb_py.results.store.paths import DATE, StoreFile, entries, no_store
+from omb_py.results.store.paths import DATE, StoreFile, check_store, entries
 from omb_py.results.store.provenance import launches, outdated_launches, why_not
 from omb_py.results.store.write import first_line
 
@@ -45,8 +44,7 @@ def verify(store: str | Path) -> Iterator[Checked]:
     Raises UsageError when there is no such store.
     """
     root = Path(store)
-    if not root.is_dir():
-        raise UsageError(no_store(root))
+    check_store(root)
     problems: dict[Path, str] = {}
     listed = entries(root, problems.__setitem__)
     for path, why in problems.items():

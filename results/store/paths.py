@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py.errors import EnvironmentProblem
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store.journal import lock
 from omb_py.results.store.write import reason, write_atomically
 
@@ -82,6 +82,12 @@ def no_store(root: Path) -> str:
         return f"no store at {str(root)!r}: name another folder, or measure first: omb-py allreduce -n 2"
     parent = root.parent.parent if root.parent.name.startswith("date=") else root.parent
     return f"{str(root)!r} is a file; a store is the folder that such files lie in: {parent}"
+
+
+def check_store(root: Path) -> None:
+    """Raises UsageError where `root` is no folder."""
+    if not root.is_dir():
+        raise UsageError(no_store(root))
 
 
 def files(store: str | Path) -> list[Path]:

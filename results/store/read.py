@@ -13,7 +13,7 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
-from omb_py.results.store.paths import DATE, OnSkip, StoreFile, entries, files, no_store, pass_over
+from omb_py.results.store.paths import DATE, OnSkip, StoreFile, check_store, entries, files, pass_over
 from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import first_line
@@ -135,8 +135,7 @@ def load_table(
 ) -> pa.Table:
     """Like :func:`load`, but returns an Arrow table."""
     root = Path(store)
-    if not root.is_dir():
-        raise UsageError(no_store(root))
+    check_store(root)
     wanted = [*schema.NAMES, DATE] if columns is None else list(columns)
     for name in wanted:
         _column(name)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.errors import EnvironmentProblem
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.journal import FOLDER, SUFFIX, decode_block, decode_row, lock
-from omb_py.results.store.paths import no_store
+from omb_py.results.store.paths import check_store
 from omb_py.results.store.provenance import MERGED, launches
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import first_line, write_launch
@@ -66,8 +66,7 @@ def recover(store: str | Path) -> list[Recovered]:
 
     Raises UsageError when there is no such folder.
     """
-    if not Path(store).is_dir():
-        raise UsageError(no_store(Path(store)))
+    check_store(Path(store))
     results = (_recover_one(Path(store), path) for path in journals(store))
     return [result for result in results if result is not None]
 

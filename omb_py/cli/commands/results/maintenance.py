@@ -10,12 +10,12 @@ import click
 
 from omb_py.cli.help import tool_option
 from omb_py.cli.option_params import ParsedType
-from omb_py.errors import NEGATIVE, OK, UsageError
+from omb_py.errors import NEGATIVE, OK
 from omb_py.grammar.values import parse_age, parse_tags
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.store.compaction import compact, doomed, prune
 from omb_py.results.store.integrity import BAD, verify
-from omb_py.results.store.paths import no_store
+from omb_py.results.store.paths import check_store
 from omb_py.results.store.runs import find_run
 
 
@@ -110,8 +110,7 @@ def run_verify(store: Path | None) -> int:
 
 def _existing(store: Path | None) -> Path:
     place = store or DEFAULT_STORE
-    if not place.is_dir():
-        raise UsageError(no_store(place))
+    check_store(place)
     return place
 
 
