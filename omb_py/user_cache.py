@@ -13,8 +13,10 @@ import os
 import stat
 from binascii import crc32
 
-_MOST = 2000
-"""Files after which the folder is emptied: each is small, and made again in milliseconds."""
+_MOST_FILES = 2000
+_MOST_BYTES = 100 << 20
+"""Files and bytes after which the folder is emptied: homes have quotas, and what is needed is made again in a second.
+One version of omb-py keeps some 20 MB; what an older one has kept is never read again."""
 _SUM_BYTES = 4
 
 
@@ -43,7 +45,7 @@ def save(name: str, content: bytes) -> None:
     try:
         folder = _open_folder(create=True)
         try:
-            _make_room(folder)
+            _make_room(folder, len(content))
             _write(folder, name, _sum(name, content) + content)
         finally:
             os.close(folder)
@@ -106,9 +108,11 @@ def _write(folder: int, name: str, content: bytes) -> None:
     os.unlink(draft, dir_fd=folder)
 
 
-def _make_room(folder: int) -> None:
-    names = os.listdir(folder)
-    for name in names if len(names) >= _MOST else ():
+def _make_room(folder: int, size: int) -> None:
+    with os.scandir(folder) as entries:
+        files = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in entries}
+    full = len(files) >= _MOST_FILES or sum(files.values()) + size > _MOST_BYTES
+    for name in files if full else ():
         try:
             os.unlink(name, dir_fd=folder)
         except OSError:

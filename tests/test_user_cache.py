@@ -94,8 +94,11 @@ def test_writers_at_the_same_time_leave_a_whole_file(folder: Path) -> None:
     assert user_cache.load("a") in contents and os.listdir(folder) == ["a"]
 
 
-def test_a_full_folder_is_emptied(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_cache, "_MOST", 3)
-    for n in range(4):
+@pytest.mark.parametrize(("bound", "most"), [("_MOST_FILES", 3), ("_MOST_BYTES", 18)])
+def test_a_full_folder_is_emptied(folder: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int) -> None:
+    monkeypatch.setattr(user_cache, bound, most)
+    for n in range(3):
         user_cache.save(str(n), b"1")
+    assert sorted(os.listdir(folder)) == ["0", "1", "2"]
+    user_cache.save("3", b"123456")
     assert os.listdir(folder) == ["3"]
