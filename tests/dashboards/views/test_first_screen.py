@@ -22,7 +22,7 @@ from tests.dashboards.stores import write
 from tests.support import gpu_store, planted_cluster, planted_store
 
 SEEDS = (101, pytest.param(102, marks=pytest.mark.slow))
-"""Others than those of the table in docs/report.md."""
+"""More of them, and other ones: tests.lab.error_rates.first_screen."""
 
 
 @pytest.fixture(scope="module", params=SEEDS)
@@ -170,7 +170,7 @@ def test_a_step_without_a_new_version_is_dated(cell) -> None:
     assert sides.pairs(sides.sides(timed)) == []
 
 
-CLUSTER_SEEDS = (101, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(102, 121)))
+CLUSTER_SEEDS = (101, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (102, 103)))
 
 
 @pytest.mark.parametrize("seed", CLUSTER_SEEDS)
