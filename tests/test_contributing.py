@@ -106,6 +106,7 @@ def output_of(script: str, checkout: Path, work: Path) -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", few_quick(EXAMPLES, 2), ids=lambda example: example.title)
 def test_an_example_prints_what_the_page_shows(example: Example, checkout: Path, work: Path) -> None:
     (script,), (shown,) = example.of("sh"), example.of("text")
@@ -120,6 +121,7 @@ def test_the_five_kinds_have_an_example() -> None:
     assert titles[-5:] == ["A benchmark", "A backend", "A view", "An importer", "An option"]
 
 
+@pytest.mark.slow
 def test_an_added_option_reaches_the_typed_options_of_run(checkout: Path, work: Path) -> None:
     """What is generated is made anew; then the tests of the public names hold."""
     shutil.copytree(ROOT / "tests", checkout / "tests", dirs_exist_ok=True)

@@ -43,6 +43,7 @@ def test_it_is_listed_explained_and_has_a_help_page(ring: Path) -> None:
     assert "--message-size" in omb_py(ring, "ring", "--help").stdout
 
 
+@pytest.mark.slow
 def test_it_is_measured_and_checked_on_the_simulation(ring: Path) -> None:
     done = omb_py(ring, "ring", "--backend", "mock", "-n", "5", "-m", "1:64:8", "-c", "--no-store")
     assert done.returncode == 0, done.stderr
@@ -52,6 +53,7 @@ def test_it_is_measured_and_checked_on_the_simulation(ring: Path) -> None:
     assert "# omb-py ring Test v" in done.stdout
 
 
+@pytest.mark.slow
 def test_its_view_stands_in_the_report_and_a_broken_one_is_named(ring: Path) -> None:
     omb_py(ring, "ring", "--backend", "mock", "-n", "2", "-m", "8:8", "-i", "30", "--store", "counted")
     done = omb_py(ring, "report", "counted", "-o", "counted.html")
@@ -65,6 +67,7 @@ def test_its_reader_reads_a_log(ring: Path) -> None:
     assert done.returncode == 0 and "np.log: 1 table of NetPIPE, 1 cell" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_its_backend_measures_and_checks_every_byte(ring: Path) -> None:
     for benchmark in ("latency", "bw", "ring"):
         done = omb_py(ring, benchmark, "--backend", "threads", "-m", "8:64:8", "-c", "-i", "20", "--no-store")
@@ -142,6 +145,7 @@ def test_it_is_measured_and_checked_on_real_ranks(ring: Path) -> None:
     assert "ring" in stored.stdout, stored.stderr
 
 
+@pytest.mark.slow
 def test_it_adds_one_of_each_other_thing(ring: Path, tmp_path: Path) -> None:
     measured = omb_py(ring, *"latency --backend mock -m 8:8 -i 10 -x 2 --loops --format table --store looped".split())
     assert "operations" in measured.stdout and re.search(r"fixed +24\b", measured.stdout), measured.stderr

@@ -72,6 +72,7 @@ def run(pytester, monkeypatch: pytest.MonkeyPatch):
     return call
 
 
+@pytest.mark.slow
 def test_launches_are_the_samples_of_pytest_benchmark(run, pytester) -> None:
     result = run(TEST, "--omb-py", "--benchmark-json=b.json", "--omb-py-store=kept", found=True)
     result.assert_outcomes(passed=1)
@@ -83,6 +84,7 @@ def test_launches_are_the_samples_of_pytest_benchmark(run, pytester) -> None:
     assert benchmark["group"] == "mine"
 
 
+@pytest.mark.slow
 def test_without_the_option_functions_are_only_called(run) -> None:
     result = run(TEST)
     result.assert_outcomes(passed=1)
@@ -111,6 +113,7 @@ WRONG = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", few_quick(WRONG))
 def test_what_goes_wrong_is_one_line(run, wrong) -> None:
     line, words = wrong
@@ -156,6 +159,7 @@ def test_the_example_of_the_documentation(pytester) -> None:
     assert sorted(rows["median_us"] * 1e-6) == pytest.approx(sorted(stats["data"]))
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_function_that_fails_on_one_rank_is_named(pytester) -> None:
     pytester.makepyfile(

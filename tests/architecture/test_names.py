@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.architecture.graph import ROOT, source_files
 
@@ -14,9 +16,18 @@ SAYS_NOTHING = frozenset(
 """Names that do not say what a function does or a class stands for."""
 
 
-def definitions() -> list[tuple[Path, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]]:
+class Definition(NamedTuple):
+    """A class or a function of the source."""
+
+    path: Path
+    name: str
+    is_class: bool
+
+
+@cache
+def definitions() -> list[Definition]:
     return [
-        (path.relative_to(ROOT), node)
+        Definition(path.relative_to(ROOT), node.name, isinstance(node, ast.ClassDef))
         for path in source_files()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
@@ -25,12 +36,12 @@ def definitions() -> list[tuple[Path, ast.ClassDef | ast.FunctionDef | ast.Async
 
 def test_a_public_class_name_stands_for_one_thing() -> None:
     files: defaultdict[str, list[str]] = defaultdict(list)
-    for path, node in definitions():
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            files[node.name].append(str(path))
+    for path, name, is_class in definitions():
+        if is_class and not name.startswith("_"):
+            files[name].append(str(path))
     assert {name: paths for name, paths in files.items() if len(paths) > 1} == {}
 
 
 def test_every_function_and_class_has_a_name_that_says_something() -> None:
-    vague = [f"{path}: {node.name}" for path, node in definitions() if node.name.strip("_").lower() in SAYS_NOTHING]
+    vague = [f"{path}: {name}" for path, name, _ in definitions() if name.strip("_").lower() in SAYS_NOTHING]
     assert vague == [], "take a verb for what a function does, a noun for what a class stands for"

@@ -44,6 +44,7 @@ def test_what_was_answered_before_the_end_counts_and_the_end_is_told(code: str, 
     assert child.answer_of("a.module", timeout=60, start=start) == answer
 
 
+@pytest.mark.slow
 def test_one_that_is_over_its_time_is_ended_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def test_a_signal_during_imports_has_the_exit_code_of_the_contract(number: int) 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "omb-py: error: interrupted\n")
 
 
+@pytest.mark.slow
 def test_what_nohup_ignores_stays_ignored() -> None:
     done = killed(signal.SIGHUP, "ignored")
     assert done.returncode == 0 and "# OSU MPI Latency Test" in done.stdout, done.stderr

@@ -122,6 +122,7 @@ def test_errors_of_a_run(
     assert err.splitlines()[-1].startswith("omb-py: error: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "code"),
     [

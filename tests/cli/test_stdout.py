@@ -29,6 +29,7 @@ def test_a_full_disk_under_the_output_is_said_after_all_was_stored(tmp_path: Pat
     assert sorted(row["size_bytes"] for row in load(tmp_path / "s").to_dict("records")) == [8, 16, 32, 64]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", few_quick(["<&- >&- 2>&-", ">&- 2>&-", ">&-", "2>&-"]))
 def test_a_closed_stream_is_no_error(tmp_path: Path, closed: str) -> None:
     done = shell(f"{LATENCY} {closed}", tmp_path)
@@ -41,6 +42,7 @@ def test_the_version_has_the_same_care(tmp_path: Path) -> None:
     assert done.returncode == 3 and done.stderr.startswith("omb-py: error: the output is not complete")
 
 
+@pytest.mark.slow
 def test_a_working_folder_that_was_removed_is_no_bug(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     gone = f"cd gone && rmdir ../gone && {sys.executable} -m omb_py"
@@ -63,6 +65,7 @@ def test_children_have_the_streams_that_the_caller_closed() -> None:
     assert subprocess.run(["sh", "-c", line], env=environment(SCRIPT=script), check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "--no-store "])
 def test_a_full_disk_under_the_messages_changes_no_exit_code(options: str, tmp_path: Path) -> None:
     done = shell(f"{LATENCY.replace(' --store s', '')} {options}--tag a=b 2> /dev/full", tmp_path)

@@ -36,6 +36,7 @@ def imported(cell: Cell, benchmark: str, size: int, time: float, **more: Any) ->
     return cell(time, **{"source": "osu", "value": time, **values})
 
 
+@pytest.mark.slow
 def test_rows_without_a_number_of_ranks_are_shown(tmp_path: Path, cell: Cell) -> None:
     """Another tool's collectives beside its latency: the lower bound asked how many ranks there were."""
     rows = [imported(cell, "latency", size, 1 + size / 1e4, ranks=2) for size in (8, 1024, 65536)]
@@ -108,6 +109,7 @@ def test_the_quantity_is_that_over_ranks_too(
     assert [trace["y"][-1] for trace in lines] == pytest.approx([last, last])
 
 
+@pytest.mark.slow
 def test_no_page_names_an_option_that_it_has_not(tmp_path: Path, cell: Cell) -> None:
     rows = [
         cell(2.0 + number, number, library=library, in_place=place, ranks=ranks, comparability_key=f"{place} {ranks}")
@@ -122,6 +124,7 @@ def test_no_page_names_an_option_that_it_has_not(tmp_path: Path, cell: Cell) -> 
     assert any("--where" in note for note in picture(cells, "allreduce", [], "size", PanelGrid()).view.notes)
 
 
+@pytest.mark.slow
 def test_an_acceptance_opens_on_its_verdict(tmp_path: Path) -> None:
     suite, store = tmp_path / "small.toml", tmp_path / "store"
     suite.write_text(ACCEPTANCE.replace("1 s", "1 us"))
@@ -133,6 +136,7 @@ def test_an_acceptance_opens_on_its_verdict(tmp_path: Path) -> None:
     assert made.changes[0].text.startswith("FAIL: fast, 8 B: 2") and "at most 1 us" in made.changes[0].text
 
 
+@pytest.mark.slow
 def test_of_many_libraries_no_pair_is_the_answer(tmp_path: Path) -> None:
     log, store = tmp_path / "osu.log", tmp_path / "store"
     for number in range(8):
@@ -143,6 +147,7 @@ def test_of_many_libraries_no_pair_is_the_answer(tmp_path: Path) -> None:
     assert made.first[0].title.startswith("8 sides measured the same: lib0, lib1 and 6 more")
 
 
+@pytest.mark.slow
 def test_findings_that_are_not_named_count_too(tmp_path: Path, cell: Cell) -> None:
     """Five benchmarks with a long tail: two are named on the first screen, and four in the tab."""
     names = ("allgather", "allreduce", "alltoall", "bcast", "reduce")
@@ -154,6 +159,7 @@ def test_findings_that_are_not_named_count_too(tmp_path: Path, cell: Cell) -> No
     assert made.odd[-1] == "… and 1 more of this kind" and "<h2>Health (5)</h2>" in page(made)
 
 
+@pytest.mark.slow
 def test_a_base_for_an_import_is_measured_on_the_fewest_ranks(tmp_path: Path, cell: Cell) -> None:
     for count in (32, 8):
         who = {"ranks": count, "devices": count, "nodes": None, "launch": count, "run_id": f"r{count}"}

@@ -19,6 +19,7 @@ def test_the_version_is_one_that_is_admitted() -> None:
     assert "plotly.js v" in plotly_script()[:200]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", few_quick(style.THEMES))
 def test_every_view_is_valid_and_keeps_its_numbers(every_view, theme: str) -> None:
     drawn = [view for view in every_view if view.spec is not None]

@@ -48,6 +48,7 @@ def test_an_acceptance_gives_whole_curves_of_its_timed_launches(accepted: Path) 
     assert [view.title for view in found] == [view.title for view in curves(accepted)]
 
 
+@pytest.mark.slow
 def test_what_a_user_tagged_makes_lines_of_its_own(tmp_path: Path) -> None:
     for rack in "ab":
         words = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:64", "-i", "4", "--tag", f"rack={rack}"]
@@ -56,6 +57,7 @@ def test_what_a_user_tagged_makes_lines_of_its_own(tmp_path: Path) -> None:
     assert [line["name"] for line in drawn(view)] == ["rack=a", "rack=b"]
 
 
+@pytest.mark.slow
 def test_a_printed_mean_is_drawn_and_called_so(imported: Path) -> None:
     (view,) = curves(imported)
     (line,) = drawn(view)
@@ -81,6 +83,7 @@ def test_printed_numbers_are_not_said_to_be_without_late_ranks(imported: Path, s
     assert "can be seen" not in page(report(suite, parse([])))
 
 
+@pytest.mark.slow
 def test_means_and_medians_of_one_library_are_two_lines(imported: Path, tmp_path: Path) -> None:
     words = ["allreduce", "--backend", "mock", "-n", "4", "-m", "4:1K:16", "-i", "4", "--quiet"]
     assert main([*words, "--store", str(tmp_path)]) == 0

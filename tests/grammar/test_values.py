@@ -79,6 +79,7 @@ def test_units_are_binary(number: int, unit: tuple[str, int], tail: str) -> None
     assert grammar.parse_size(f"{number}{letter.lower()}{tail.lower()}") == number << power
 
 
+@pytest.mark.slow
 @given(JUNK)
 def test_junk_is_refused_in_one_line_or_read(text: str) -> None:
     """No parser ever raises anything but UsageError, or says more than a line."""

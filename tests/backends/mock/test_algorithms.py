@@ -22,6 +22,7 @@ def times(settings: str = SETTINGS) -> dict[int, float]:
     return dict(zip(result.frame["size_bytes"], result.frame["median_us"], strict=True))
 
 
+@pytest.mark.slow
 def test_the_first_algorithm_is_the_default_and_a_variable_chooses_another(monkeypatch: pytest.MonkeyPatch) -> None:
     assert times() == pytest.approx({8: 2.008, 1024: 3.024, 65536: 67.536})
     monkeypatch.setenv(VARIABLE, "ring")
@@ -35,6 +36,7 @@ def test_a_file_chooses_by_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert times() == pytest.approx({8: 2.008, 1024: 3.024, 65536: 16.5536}, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_faulty_algorithm_strikes_only_where_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(times(f"{SETTINGS},algorithm=bad:1us:1ns:die")) == 3
     monkeypatch.setenv(VARIABLE, "bad")

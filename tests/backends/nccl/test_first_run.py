@@ -26,6 +26,7 @@ def python(code: str) -> tuple[str, ...]:
     return sys.executable, "-c", code
 
 
+@pytest.mark.slow
 def test_each_step_is_told_by_how_it_ended_and_the_next_ones_go_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -149,6 +149,7 @@ def test_where_it_is_looked_for(tmp_path: Path) -> None:
     assert ONECCL.candidates({"OMB_PY_ONECCL": "/a/b.so"}) == ["/a/b.so"]
 
 
+@pytest.mark.slow
 def test_without_it_doctor_and_a_run_say_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

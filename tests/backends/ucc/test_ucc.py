@@ -126,6 +126,7 @@ def test_where_it_is_looked_for() -> None:
     assert candidates({VARIABLE: "/a/libucc.so"}) == ("/a/libucc.so",)
 
 
+@pytest.mark.slow
 def test_without_it_doctor_and_a_run_say_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_every_form(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [f"a.{ending}" for ending in ("xml", "json", "md", "html")]
     words = [word for file in files for word in ("--output", file)]
@@ -36,6 +37,7 @@ def test_every_form(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert '<main id="cover">' in Path("a.html").read_text()
 
 
+@pytest.mark.slow
 def test_names_of_tests_are_unique(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Entries that differ in an option alone."""
     bw = '[[entry]]\nbenchmarks = ["bw"]\nmessage-size = "8:8"\nwindow-size = [1, 64]\n'
@@ -59,6 +61,7 @@ def test_names_of_tests_are_unique(suite: Path, capsys: pytest.CaptureFixture[st
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "begins"), [("json", "{"), ("markdown", "**FAIL"), ("junit", "<?xml")])
 def test_stdout_and_a_missed_criterion(suite: Path, form: str, begins: str, capsys: pytest.CaptureFixture[str]) -> None:
     suite.write_text(suite.read_text().replace("5 us", "1 ns"))
@@ -135,6 +138,7 @@ def test_the_command_that_makes_a_baseline_is_one_that_works(suite: Path, capsys
     assert "omb-py run mine.toml --launches 8 --tag K=V" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_baseline_of_one_night_ends_at_once_as_undecided(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite.write_text(HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "10 %"'))
     assert main(["run", "mine.toml", "--quiet", "--launches", "8", "--tag", "baseline=spring"]) == 0

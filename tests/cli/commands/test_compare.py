@@ -44,6 +44,7 @@ def refused(run, line: str, *more: str) -> str:  # type: ignore[no-untyped-def]
     return str(err.removeprefix("omb-py: error: ").rstrip())
 
 
+@pytest.mark.slow
 def test_a_planted_change_is_found(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, out, err = run(f"{sides(new=f'alpha=1.1us,{NOISE}')} {SMALL}")
     assert code == 1
@@ -85,6 +86,7 @@ def test_an_unclear_cell_is_measured_again_and_its_row_holds_all_launches(run, t
     assert report["seed"] == 2
 
 
+@pytest.mark.slow
 def test_too_few_launches_are_said_before_they_are_made(run) -> None:  # type: ignore[no-untyped-def]
     _, out, err = run(f"compare --option NEW:mock=alpha=2us --launches 3 --rounds 1 {ONE}")
     assert err.startswith(
@@ -99,6 +101,7 @@ class TestWorkloads:
 
     LINE = "compare --seed 1 --launches 6 --rounds 1 --option BASE:workload={} --option NEW:workload={} step -n 2"
 
+    @pytest.mark.slow
     def test_ddp_against_fsdp(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         line = self.LINE.format("ddp:compute=100us", "fsdp:compute=100us")
         code, out, _ = run(f"{line} --backend mock --mock {NOISE} --format json --quiet")
@@ -119,6 +122,7 @@ class TestWorkloads:
         assert "another program of steps or placement" in refused(run, "compare tag=w=ddp tag=w=fsdp")
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_two_trainings_over_gloo(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     pytest.importorskip("torch")
@@ -167,6 +171,7 @@ class TestRefusals:
             run, f"compare --env NEW={tmp_path / 'v1'} {SMALL}"
         )
 
+    @pytest.mark.slow
     def test_of_stored_sides(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         for n, launches in ((2, 3), (4, 3), (3, 1)):
             run(f"bcast --backend mock -n {n} -m 8:8 --launches {launches} --quiet --tag n={n}")
@@ -190,6 +195,7 @@ class TestRefusals:
         told = refused(run, "compare tag=t=more tag=t=one")
         assert told.startswith("tag=t=one is only one launch; compare needs at least two a side: omb-py bcast")
 
+    @pytest.mark.slow
     def test_both_sides_in_one(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         run(f"{sides(new=OTHER)} {ONE} --quiet")
         run(f"{ONE} --launches 3 --quiet")
@@ -222,6 +228,7 @@ class TestSuites:
         path.write_text(SUITE)
         return str(path)
 
+    @pytest.mark.slow
     def test_all_cells_in_one_report(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
         code, out, err = run(f"{sides(new=f'alpha=1.2us,{NOISE}')} {suite} --rounds 1 --output {tmp_path / 'a.json'}")
         assert code == 1 and "round 1 of up to 1: 6 cells" in err
@@ -277,6 +284,7 @@ class TestSuites:
         assert "of 6 cells" in out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_the_comparison_is_named_where_a_side_holds_other_runs_too(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     """An older run has the same version of the library; it is not the comparison that the error sends the user to."""
     run(f"{SMALL} --launches 2 --quiet --mock version=1.0")

@@ -30,6 +30,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-
     return call
 
 
+@pytest.mark.slow
 def test_two_commands_get_a_verdict_and_show_it_again(run) -> None:  # type: ignore[no-untyped-def]
     line = f"compare --run 'BASE: APP 10' --run 'NEW: APP 11' {METRIC} --launches 8 --rounds 1 --format json --quiet"
     code, out, err = run(line)
@@ -42,6 +43,7 @@ def test_two_commands_get_a_verdict_and_show_it_again(run) -> None:  # type: ign
     assert code == OK and "step" in out
 
 
+@pytest.mark.slow
 def test_one_command_with_two_settings(run) -> None:  # type: ignore[no-untyped-def]
     line = "compare --run 'sh -c \"APP ${T:-10}\"' --set NEW:T=8"
     code, out, err = run(f"{line} {METRIC} --launches 8 --rounds 1")

@@ -53,6 +53,7 @@ def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(  # type: ign
     assert len(settled) == 10
 
 
+@pytest.mark.slow
 def test_a_planted_wait_is_found_and_costs_what_was_planted(run) -> None:  # type: ignore[no-untyped-def]
     code, out, _ = run(f"{SMALL} --mock noise=0.01 --inject busy:0:50000 --format json --quiet")
     told = json.loads(out)

@@ -133,6 +133,7 @@ def test_launches_of_few_nights_are_judged_if_that_is_asked_for(run, tmp_path) -
     assert code == 0 and "+2" in out and "nights" not in out
 
 
+@pytest.mark.slow
 def test_nights_are_counted_beside_launches(run, tmp_path) -> None:
     fill(tmp_path, [10.0] * 24 + [12.0] * 24, ["5"] * 48, a_night=3)
     code, out, _ = run("allreduce -m 8")

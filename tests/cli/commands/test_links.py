@@ -22,6 +22,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, *capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_slow_node_and_a_slow_link_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mock, page, file = "noise=0.03,slow=5:1.5,link=1-2:2", tmp_path / "l.html", tmp_path / "l.json"
     code, out, err = run(
@@ -73,6 +74,7 @@ def test_nothing_is_slow(rounds: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert (code, out, err) == (0, "6 nodes, 15 links: nothing is slow\n", "")
 
 
+@pytest.mark.slow
 def test_a_group_that_is_slow_to_all_others_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """It was subtracted in silence: "nothing is slow", exit code 0."""
     slow = ",".join(f"link={a}-{b}:1.5" for a in range(9) for b in range(9, 12))

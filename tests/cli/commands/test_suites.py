@@ -77,6 +77,7 @@ def test_the_command_line_is_stronger_than_defaults_and_weaker_than_entries(mine
     assert set(frame["iterations"]) == {7} and set(frame["size_bytes"]) == {8, 16}
 
 
+@pytest.mark.slow
 def test_what_is_skipped_is_said_at_the_end(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "mine.toml", "--backend", "mock", "-n", "3"]) == 0
     err = capsys.readouterr().err.splitlines()

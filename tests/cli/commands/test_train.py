@@ -110,6 +110,7 @@ def test_ranks_are_those_of_gloo_whatever_carries_the_gradients() -> None:
         plan(Request("train", backends=("gloo",)), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_it_says_at_once_what_it_does(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")

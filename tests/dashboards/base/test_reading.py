@@ -55,6 +55,7 @@ def test_it_is_what_the_rows_are_one_by_one(tagged: Path) -> None:
         assert known == sorted(known), "groups come in order of their names"
 
 
+@pytest.mark.slow
 def test_filters_and_an_empty_store(tagged: Path, tmp_path: Path) -> None:
     assert set(read_prepared(tagged, COLUMNS, selection=parse(["library=MPICH"]))["library"]) == {"MPICH"}
     whole = load(tagged, columns=COLUMNS)

@@ -96,6 +96,7 @@ def points(view: Any) -> Iterator[tuple[Any, str]]:
         yield from zip(trace["x"], cells, strict=True)
 
 
+@pytest.mark.slow
 def test_every_point_of_a_series_leads_to_its_cell(data: Data) -> None:
     drawn, _ = views(data, State("curves", filters={"benchmark": ["allreduce"]}))
     names = [(x, name) for one in drawn for x, name in points(one)]
@@ -107,6 +108,7 @@ def test_every_point_of_a_series_leads_to_its_cell(data: Data) -> None:
         assert figures[0].kind == "distribution" and any(figure.kind == "trace" for figure in figures)
 
 
+@pytest.mark.slow
 def test_a_click_on_the_map_and_the_small_multiples_leads_to_the_cell(data: Data) -> None:
     drawn = {view.kind: view for view in views(data, State("first"))[0]}
     rows = [name for row in drawn["map"].cells[0] for name in row if name]
@@ -115,6 +117,7 @@ def test_a_click_on_the_map_and_the_small_multiples_leads_to_the_cell(data: Data
     assert libraries == {"MPICH", "Open MPI"}
 
 
+@pytest.mark.slow
 def test_the_first_screen_shows_the_quantity_that_is_chosen(data: Data) -> None:
     def axis(quantity: str) -> str:
         (curves,) = [view for view in views(data, State("first", quantity))[0] if view.kind == "multiples"]

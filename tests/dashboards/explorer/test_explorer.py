@@ -96,6 +96,7 @@ def test_stored_verdicts(data: Data) -> None:
     assert made[0].commands[0].startswith("omb-py compare r1")
 
 
+@pytest.mark.slow
 def test_each_quantity_over_ranks_and_gpus(tmp_path: Path, frame) -> None:
     parts = [frame.assign(devices=None)]
     for ranks, factor in ((8, 2.0), (16, 4.0)):
@@ -257,6 +258,7 @@ def test_the_spread_of_a_cell_without_samples_is_that_of_its_quartiles(tmp_path:
     assert (box["q1"], box["upperfence"]) == ([first["p25_us"]], [first["max_us"]])
 
 
+@pytest.mark.slow
 def test_what_is_not_drawn_is_said(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each launch has three cells; the newest ones are drawn, whole."""
     monkeypatch.setattr("omb_py.dashboards.explorer.data.MOST_WHOLE", 17)

@@ -77,6 +77,7 @@ def is_closed(sock: socket.socket) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_unfinished_connections_keep_nobody_out(port: int) -> None:
     with contextlib.ExitStack() as stack:
         known = stack.enter_context(connect(port))
@@ -104,6 +105,7 @@ def test_a_request_behind_a_crowd_is_read_after_few_turns(serving: server.Limite
         assert len(read) == 1
 
 
+@pytest.mark.slow
 def test_a_stranger_who_sends_slowly_or_was_refused_is_closed(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "STRANGER_S", 0.5)
     with connect(port) as slow, connect(port) as refused:

@@ -66,6 +66,7 @@ def test_long_names_are_cut_and_stay_apart(step_cells: pd.DataFrame) -> None:
     assert len(one) == 60 and other == f"{one} (2)" and len(view.title) < 160 and view.rows[0][0] == texts[0]
 
 
+@pytest.mark.slow
 def test_in_report_and_explorer(tmp_path: Path, frame: pd.DataFrame, step_cells: pd.DataFrame) -> None:
     store = write(tmp_path / "s", pd.concat([frame, step_cells]))
     made = report(store, parse([]))

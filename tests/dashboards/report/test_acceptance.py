@@ -33,6 +33,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> AcceptReport:
     return accept(parse_suite(text, "f.toml"), asked, tmp_path_factory.mktemp("store"))
 
 
+@pytest.mark.slow
 def test_every_part_is_there(found: AcceptReport) -> None:
     page = acceptance_page(found)
     assert [page.index(f'<main id="{name}">') for name in PARTS] == sorted(

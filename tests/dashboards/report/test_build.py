@@ -23,6 +23,7 @@ def store(tmp_path: Path, frame) -> Path:
     return write(tmp_path / "store", frame)
 
 
+@pytest.mark.slow
 def test_it_has_five_tabs(store: Path) -> None:
     made = report(store, StoreSelection())
     text = page(made)
@@ -34,6 +35,7 @@ def test_it_has_five_tabs(store: Path) -> None:
     assert [view.kind for view in made.tabs["Cell"].views] == ["overview"]
 
 
+@pytest.mark.slow
 def test_the_script_is_there_once_and_nothing_is_loaded(store: Path) -> None:
     text = page(report(store, StoreSelection()))
     (script,) = re.findall(r'<script type="text/plain" id="packed">(.*?)</script>', text)
@@ -46,6 +48,7 @@ def test_the_script_is_there_once_and_nothing_is_loaded(store: Path) -> None:
     assert len(text.encode()) < 2_500_000
 
 
+@pytest.mark.slow
 def test_numbers_in_the_page_are_those_of_the_store(store: Path, frame) -> None:
     drawn = drawings(page(report(store, parse(["library=MPICH"]))))
     line = next(t for spec in drawn if spec for t in spec["data"] if t.get("mode") == "lines+markers")
@@ -53,6 +56,7 @@ def test_numbers_in_the_page_are_those_of_the_store(store: Path, frame) -> None:
     assert line["y"] == pytest.approx(list(stored), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_what_a_user_wrote_is_text(tmp_path: Path, cell) -> None:
     wild = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
     row = cell(2.0, library=wild, tags={wild: wild}, hosts=[wild] * 4)
@@ -78,6 +82,7 @@ def test_filters_that_match_nothing(store: Path, tmp_path: Path, capsys: pytest.
     assert "fits benchmark=bcast tags.a=b. What there is: omb-py results list" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_one_broken_file_is_named_and_the_rest_shown(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,6 +137,7 @@ def test_bad_input_is_one_line(
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_two_stores_are_compared(frame, tmp_path: Path) -> None:
     """The second is slower at one size, whatever its name; the libraries are held against themselves."""
     slow = frame.assign(median_us=frame["median_us"].where(frame["size_bytes"] != 1024, 1.5 * frame["median_us"]))

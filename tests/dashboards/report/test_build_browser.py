@@ -40,6 +40,7 @@ def opened(browser, every_view, tmp_path_factory: pytest.TempPathFactory) -> Any
     return browser
 
 
+@pytest.mark.slow
 def test_every_view_is_drawn_without_a_word_on_the_console(opened, every_view) -> None:
     assert errors(opened) == []
     drawn = opened.execute_script(
@@ -127,6 +128,7 @@ def test_every_control_is_reached_by_the_keyboard(opened) -> None:
     assert opened.execute_script("return seen.size") >= wanted
 
 
+@pytest.mark.slow
 def test_enter_on_the_legend_isolates(opened) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys

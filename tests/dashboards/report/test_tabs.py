@@ -40,6 +40,7 @@ def test_figures_are_few_and_none_has_one_point(made: StoreReport) -> None:
     assert len({view.key for view in made.views}) == len(made.views)
 
 
+@pytest.mark.slow
 def test_a_benchmark_has_one_figure_for_all_numbers_of_ranks(made: StoreReport) -> None:
     curves = [view for view in made.tabs["Compare"].views if view.kind == "multiples"]
     assert sorted(view.choice for view in curves) == sorted(BENCHMARKS)

@@ -50,6 +50,7 @@ def rate(store: Path, source: str, target: str) -> float:
     return float(np.exp(np.median(np.log(mine["value"]))))
 
 
+@pytest.mark.slow
 def test_the_matrix_shows_what_is_stored(store: Path) -> None:
     (view,), note = views(Data(store), State("pairs"))
     assert note == "" and view.kind == "pairs" and view.title.startswith("6 nodes, 15 links: node4 is slow (")
@@ -81,6 +82,7 @@ def test_the_report_names_them_and_keeps_them_from_the_curves(store: Path) -> No
     assert made.tabs["Compare"].views[0].title.startswith("latency: ")
 
 
+@pytest.mark.slow
 def test_a_store_that_holds_nothing_else(tmp_path: Path) -> None:
     assert main([*LINKS.split(), "--store", str(tmp_path)]) == 1
     made = report(tmp_path, parse([]))

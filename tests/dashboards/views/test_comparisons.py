@@ -51,6 +51,7 @@ def test_the_board_holds_what_compare_said(store: Path) -> None:
     assert list(one.verdicts["verdict"]).count("SLOWER") == 1
 
 
+@pytest.mark.slow
 def test_a_report_opens_on_the_verdicts(store: Path) -> None:
     compared(store)
     compared(store, AA, "r0")
@@ -66,6 +67,7 @@ def test_a_report_opens_on_the_verdicts(store: Path) -> None:
     assert "Open MPI 5.0.2 against MPICH 5.0.2" in page(made)
 
 
+@pytest.mark.slow
 def test_cells_that_the_filters_leave_out_are_no_verdicts(store: Path) -> None:
     compared(store)
     made = report(store, parse(["size_bytes=8"]))
@@ -83,6 +85,7 @@ def test_a_tail_that_decides_is_shown_as_such() -> None:
     assert len(comparison.board(made).spec["data"]) == 1
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_report_is_named(store: Path) -> None:
     compared(store)
     (store / ".reports" / "x.report").write_text('{"kind": "compare"}')

@@ -88,6 +88,7 @@ def test_a_sound_store_names_nothing(tmp_path: Path) -> None:
     assert made.first[1].title == "Nothing changed over time beyond the noise, and nothing is odd"
 
 
+@pytest.mark.slow
 def test_what_a_stored_comparison_found_faster_is_listed(tmp_path: Path) -> None:
     line = "compare allreduce --backend mock -n 2 -m 8:8 -i 4 -x 0 --seed 1 --launches 8 --quiet"
     sides = ["--option=BASE:mock=alpha=1.2us,launch=0.01", "--option=NEW:mock=alpha=1us,launch=0.01"]
@@ -96,6 +97,7 @@ def test_what_a_stored_comparison_found_faster_is_listed(tmp_path: Path) -> None
     assert item.kind == "faster" and "FASTER in 1 of 1 cell" in item.text
 
 
+@pytest.mark.slow
 def test_what_is_simulated_is_called_so(tmp_path: Path) -> None:
     words = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:64", "-i", "4", "--quiet", "--store", str(tmp_path)]
     assert main(words) == 0
@@ -104,6 +106,7 @@ def test_what_is_simulated_is_called_so(tmp_path: Path) -> None:
     assert (first.title, first.caption) == ("1 benchmark measured with mock 1.0", "2 ranks · 1 node")
 
 
+@pytest.mark.slow
 def test_staged_and_shared_are_said(tmp_path: Path, frame: pd.DataFrame) -> None:
     text = {"staging": "staged", "ranks_per_device": "2"}
     write(tmp_path / "s", frame.assign(parameters=[text] * len(frame)))
@@ -111,6 +114,7 @@ def test_staged_and_shared_are_said(tmp_path: Path, frame: pd.DataFrame) -> None
     assert [note.partition(":")[0] for note in notes] == ["STAGED", "SHARED"]
 
 
+@pytest.mark.slow
 def test_what_new_lacks_is_said(tmp_path: Path, frame: pd.DataFrame) -> None:
     """MPICH stands against Open MPI, which was not measured at 64 KiB."""
     write(tmp_path / "s", frame[(frame["library"] == "MPICH") | (frame["size_bytes"] < 65536)])
@@ -118,6 +122,7 @@ def test_what_new_lacks_is_said(tmp_path: Path, frame: pd.DataFrame) -> None:
     assert first.caption.split(" · ")[-1] == "1 cell of MPICH 5.0.2 not measured with Open MPI 5.0.2: allreduce"
 
 
+@pytest.mark.slow
 def test_one_slowdown_of_several_benchmarks_is_one_line(tmp_path: Path) -> None:
     gpu_store.write(tmp_path, benchmarks=("allreduce", "allgather", "bcast"))
     made = report(tmp_path, StoreSelection())
@@ -153,6 +158,7 @@ def test_slowdowns_of_different_size_stay_apart() -> None:
     assert groups == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
 
 
+@pytest.mark.slow
 def test_one_launch_a_side_is_hatched(tmp_path: Path, frame: pd.DataFrame) -> None:
     write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
     (view,) = [view for view in report(tmp_path / "s", StoreSelection()).views if view.kind == "map"]
@@ -173,6 +179,7 @@ def test_a_step_without_a_new_version_is_dated(cell) -> None:
 CLUSTER_SEEDS = (101, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (102, 103)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", CLUSTER_SEEDS)
 def test_five_faults_among_several_libraries_are_all_named(seed: int, tmp_path: Path) -> None:
     """One in a version that is not of the newest pair, one that no other version can be held against."""

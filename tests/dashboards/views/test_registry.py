@@ -75,6 +75,7 @@ def called(data: Data, output: str, values: dict[str, Any], changed: str) -> dic
     return response
 
 
+@pytest.mark.slow
 def test_a_new_entry_is_in_the_report_at_its_place(store: Path, entry: ViewEntry) -> None:
     made = report(store, StoreSelection())
     assert [view.kind for view in made.tabs["Compare"].views][-1] == "counted"
@@ -94,11 +95,13 @@ def test_a_new_entry_is_in_the_explorer(store: Path, entry: ViewEntry) -> None:
     assert shown["chosen"]["children"] == "cells of each · over GPUs"
 
 
+@pytest.mark.slow
 def test_without_its_entry_it_is_nowhere(store: Path) -> None:
     assert "counted" not in choices()["view"] and parse("?view=counted").view == "first"
     assert all(view.kind != "counted" for view in report(store, StoreSelection()).views)
 
 
+@pytest.mark.slow
 def test_what_a_view_needs_and_calls_odd(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def alarm(cells: Cells) -> Iterator[Shown]:
         yield Shown(View("alarm", "It burns", "", None, (), ()), None, "Smoke on n1.")

@@ -80,6 +80,7 @@ def test_what_a_tuning_tried_is_no_line_among_the_others(tuned: Path) -> None:
     assert "tune_" not in words and "compare_side" not in words
 
 
+@pytest.mark.slow
 def test_a_search_alone_says_that_nothing_proves_it(cell, tmp_path: Path) -> None:
     at = {"default": 4.0, "ring": 2.0, "tree": 3.0}
     rows = [

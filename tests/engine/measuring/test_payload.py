@@ -86,6 +86,7 @@ ITERATIONS = range(10)
 
 
 class TestFactors:
+    @pytest.mark.slow
     @given(
         ranks=st.integers(1, 300),
         dtype=st.sampled_from(FACTORED_TYPES),

@@ -124,6 +124,7 @@ class TestFlippedByte:
             all_spoiled = with_step(all_spoiled, rank, *flips)
         assert checked(all_spoiled, ranks, what) == wrong
 
+    @pytest.mark.slow
     @given(st.data())
     @settings(max_examples=60)
     def test_of_any_type_and_operation_is_found(self, data: st.DataObject) -> None:

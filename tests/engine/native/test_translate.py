@@ -256,6 +256,7 @@ def gate(address: int, value: int) -> StageTable:
 
 
 class TestGate:
+    @pytest.mark.slow
     def test_opens_when_another_thread_says_so(self) -> None:
         # in a process of its own, because a gate that never looks again could not be stopped
         code = (

@@ -403,6 +403,7 @@ def test_a_stopped_rank_dies_with_its_launcher(server: Server) -> None:
     assert server.lines.readline() == b"", "the kernel closed the rank's connection: it is dead"
 
 
+@pytest.mark.slow
 def test_the_threads_cost_nothing(server: Server, start: Start) -> None:
     body = BLOCKED.format(
         blocked="""

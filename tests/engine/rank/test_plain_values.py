@@ -32,6 +32,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_a_value_comes_back_as_it_went(value: Any) -> None:
     text = encode(value)

@@ -48,6 +48,7 @@ def end(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_never_joins(rank: int) -> None:
     code, err, pid = watched("", rank, collector="None" if rank else "collector.pid")
@@ -56,12 +57,14 @@ def test_a_rank_that_never_joins(rank: int) -> None:
     assert err.startswith(f"omb-py: error: rank {rank} has not joined within 1 s: another rank ended before MPI_Init")
 
 
+@pytest.mark.slow
 def test_a_collector_that_was_killed_is_named() -> None:
     code, err, pid = watched("collector.kill()", limit=600)
     assert code == -signal.SIGKILL
     assert err == f"omb-py: error: the collector of this job (process {pid}, started by rank 0) was ended by signal 9\n"
 
 
+@pytest.mark.slow
 def test_a_collector_that_ended_by_itself_has_spoken() -> None:
     then = "collector = subprocess.Popen(['true']); watcher.end(); watcher = Watcher(0, 600, collector.pid)"
     code, err, pid = watched(then)
@@ -69,12 +72,14 @@ def test_a_collector_that_ended_by_itself_has_spoken() -> None:
     assert (code, err) == (-signal.SIGKILL, "")
 
 
+@pytest.mark.slow
 def test_a_rank_that_has_seen_its_collector_end_may_join_to_say_so() -> None:
     """torchrun's rank 0, which imports PyTorch first, was ended before it had said anything."""
     code, err, _ = watched("collector.kill(); collector.wait()", limit=5)
     assert code == -signal.SIGKILL and err.startswith("omb-py: error: rank 0 has not joined within 5 s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joined", ["", "watcher.joined()"])
 def test_a_stopped_collector_is_named_and_ended(joined: str) -> None:
     code, err, pid = watched(
@@ -84,6 +89,7 @@ def test_a_stopped_collector_is_named_and_ended(joined: str) -> None:
     assert is_gone(pid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["os.kill(os.getpid(), 9)", "watcher.end(); sys.exit(7)"])
 def test_a_stopped_collector_does_not_outlive_its_rank(ends: str) -> None:
     """torchrun ends rank 0 where another rank has failed, before the limit of a stopped collector is over."""
@@ -100,12 +106,14 @@ def test_a_collector_that_works_outlives_its_rank() -> None:
     assert (code, err) == (-signal.SIGKILL, "")
 
 
+@pytest.mark.slow
 def test_a_rank_that_has_joined_waits_as_long_as_it_needs() -> None:
     code, err, pid = watched("watcher.joined(); time.sleep(3); watcher.end(); sys.exit(7)", limit=0.5)
     end(pid)
     assert (code, err) == (7, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collector", ["collector.pid", "None"])
 def test_a_rank_that_never_ends(collector: str) -> None:
     """srun does not end the others where one is killed in MPI_Finalize."""

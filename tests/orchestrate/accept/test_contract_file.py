@@ -88,6 +88,7 @@ def accepted(store: Path, text: str = TABLE, contract: str = "", **values: Any) 
     return accept(parse_suite(text, "f.toml"), asked, store / "store")
 
 
+@pytest.mark.slow
 def test_what_is_promised_bounds_a_row(tmp_path: Path) -> None:
     contract = '[promised]\nfar = "1.2 us"\npairs = "900 GB/s"\n[machine]\nnics = 3\ndistant = ["node1", "node2"]\n'
     found = accepted(tmp_path, contract=contract)
@@ -114,6 +115,7 @@ def test_without_a_contract_rows_are_filled(tmp_path: Path) -> None:
     assert "0 NICs" not in found.contract and found.contract.startswith("no contract: a node has 1 NIC")
 
 
+@pytest.mark.slow
 def test_a_promise_that_cannot_be_measured_is_an_error(tmp_path: Path) -> None:
     found = accepted(tmp_path, contract='[promised]\ngpu = "3 us"\n')
     gpu = found.verdicts[-1]
@@ -134,6 +136,7 @@ def test_a_promise_by_size(tmp_path: Path) -> None:
         accepted(tmp_path, text, '[promised]\nfar = { 16 = "2 us" }\n')
 
 
+@pytest.mark.slow
 def test_every_row_of_esif_hpc4_is_filled(tmp_path: Path) -> None:
     text = shipped()["esif-hpc4"].read_text().replace("launches = 8", "launches = 2")
     more = {"backend": ("mock",), "mock": "nodes=4,data=off", "iterations": "1"}
@@ -235,6 +238,7 @@ def test_a_contract_that_says_nothing() -> None:
     assert Contract().contents == NodeContents()
 
 
+@pytest.mark.slow
 def test_every_row_of_nersc10_is_filled(tmp_path: Path) -> None:
     text = shipped()["nersc10"].read_text().replace("launches = 8", "launches = 2")
     more = {"backend": ("mock",), "mock": "nodes=4,data=off", "iterations": "1"}

@@ -57,6 +57,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_every_row_is_filled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All that a job prints, in a file; the folder says on which nodes."""
 

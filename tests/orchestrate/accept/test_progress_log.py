@@ -80,6 +80,7 @@ def test_it_goes_on_where_it_was(after: int, tmp_path: Path, monkeypatch: pytest
     assert set(frame["run_id"]) == {again.run_id} and len(frame) == len(load(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_cells_of_a_launch_that_was_cut_off_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cut_off(monkeypatch, 2, within=2):
         accepted(tmp_path)

@@ -39,6 +39,7 @@ def phases(store: Path) -> Counter[str]:
     return Counter(phase for _, phase in dict.fromkeys(tags))
 
 
+@pytest.mark.slow
 def test_correctness_then_performance(tmp_path: Path) -> None:
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "launch=0.1"') + ENTRY + LAX
     text += criterion('benchmark = "allreduce"\nmessage-size = "8"\nmax = "0.1 us"', "b")
@@ -71,6 +72,7 @@ def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Pat
     assert words(ruled)["a, 8 B"] == "FAIL" and exit_code(ruled) == 1
 
 
+@pytest.mark.slow
 def test_launches_that_get_slower_one_after_another_decide_later(tmp_path: Path) -> None:
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "drift=0.01"') + ENTRY
     text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1.2 us"')
@@ -91,6 +93,7 @@ def test_simulated_launches_know_nothing_of_each_other(seed: int, tmp_path: Path
     assert (verdict.word, verdict.launches, verdict.beyond) == ("PASS", 8, 0)
 
 
+@pytest.mark.slow
 def test_wrong_bytes_are_a_failure_and_are_not_timed(tmp_path: Path) -> None:
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "flip=1:1024"') + ENTRY + LAX
     text += criterion('benchmark = "allreduce"\nmax = "1 s"', "b")
@@ -142,6 +145,7 @@ def test_a_baseline_of_several_nights(tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(words(accepted(slower, tmp_path, baseline="tag=suite=mine")).values()) == {"FAIL"}
 
 
+@pytest.mark.slow
 def test_a_baseline_of_one_night_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     """It took 18 launches to say MARGINAL of everything, with exit code 0."""
     first = accepted(HEAD + ENTRY + LAX, tmp_path, correctness=False)
@@ -186,6 +190,7 @@ def test_a_baseline_that_is_not_there_or_measured_otherwise(tmp_path: Path, monk
         accepted(BASELINE, tmp_path, baseline="tag=suite=mine")
 
 
+@pytest.mark.slow
 def test_a_baseline_with_which_nothing_can_be_judged_is_refused_before_it_is_measured(tmp_path: Path) -> None:
     bcast = HEAD + ENTRY.replace('"latency", ', "").replace("allreduce", "bcast") + LAX.replace("latency", "bcast")
     other = accepted(bcast, tmp_path / "a")
@@ -218,6 +223,7 @@ def dying(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str]]:
 BESIDE = HEAD + ENTRY + criterion('benchmark = "latency"\ninterference = "5%"')
 
 
+@pytest.mark.slow
 def test_interference_takes_turns(tmp_path: Path) -> None:
     text = BESIDE + '[accept]\nbackground-job = "alltoall -n 2"\n'
     found = accepted(text, tmp_path, job=job)
@@ -229,6 +235,7 @@ def test_interference_takes_turns(tmp_path: Path) -> None:
     assert set(beside[[t["accept_phase"] == "beside" for t in beside["tags"]]]["benchmark"]) == {"latency"}
 
 
+@pytest.mark.slow
 def test_without_the_other_job_it_was_no_test(tmp_path: Path) -> None:
     found = accepted(BESIDE + '[accept]\nbackground-job = "alltoall -n 2"\n', tmp_path, job=dying)
     assert set(words(found).values()) == {"ERROR"} and exit_code(found) == 3
@@ -248,6 +255,7 @@ def test_drift_over_passes(tmp_path: Path) -> None:
         accepted(HEAD + ENTRY + criterion('benchmark = "latency"\ndrift = "5%"'), tmp_path)
 
 
+@pytest.mark.slow
 def test_fewer_nodes_than_asked(tmp_path: Path) -> None:
     text = HEAD + ENTRY + LAX + "[accept]\nnodes = 3\n"
     with pytest.raises(EnvironmentProblem, match=r"asks for 3 nodes, and the ranks ran on 1 \(node0\)"):

@@ -19,6 +19,7 @@ Make = Callable[..., BisectDesign]
 Repository = Callable[..., Path]
 
 
+@pytest.mark.slow
 def test_the_commit_that_made_it_slower_is_named(repository: Repository, design: Make, tmp_path: Path) -> None:
     notes: list[str] = []
     found = bisect(design(repository(12, {0: 1.0, 8: 1.08}), "c0", "c11", notes))
@@ -37,6 +38,7 @@ def test_the_commit_that_made_it_slower_is_named(repository: Repository, design:
     assert found.possible[0].name in {dict(tags)["commit"] for tags in frame["tags"]}
 
 
+@pytest.mark.slow
 def test_a_commit_that_cannot_be_built_is_passed_over(repository: Repository, design: Make) -> None:
     found = bisect(design(repository(6, {0: 1.0, 3: 1.2}, broken=(3,)), "c0", "c5"))
     assert {commit.subject for commit in found.possible} == {"change 3", "change 4"}
@@ -45,6 +47,7 @@ def test_a_commit_that_cannot_be_built_is_passed_over(repository: Repository, de
     assert any("change 3" in line and "cannot be built" in line for line in document.problems)
 
 
+@pytest.mark.slow
 def test_ends_that_do_not_differ_are_no_verdict(repository: Repository, design: Make) -> None:
     with pytest.raises(NoVerdict, match=r"\(change 3\) is not found to be slower than .*\(change 0\)"):
         bisect(design(repository(4, {0: 1.0}), "c0", "c3"))
@@ -85,6 +88,7 @@ def test_a_folder_without_a_repository_is_named(design: Make, tmp_path: Path) ->
         design(tmp_path, "a", "b")
 
 
+@pytest.mark.slow
 def test_ctrl_c_between_two_comparisons_says_what_is_kept(
     repository: Repository, design: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

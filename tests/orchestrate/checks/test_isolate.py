@@ -39,10 +39,10 @@ def topology(folder: Path, nodes: int, per_switch: int) -> str:
 @pytest.mark.parametrize(
     ("mock", "names"),
     [
-        ("noise=0.05", []),
-        ("noise=0.05,launch=0.2,slow=5:1.5,slow=40:2", ["node40", "node5"]),
-        ("noise=0.05,launch=0.2,uplink=16-23:1.5", ["uplink of leaf2"]),
         ("noise=0.05,uplink=16-23:2,slow=60:2", ["node60", "uplink of leaf2"]),
+        pytest.param("noise=0.05", [], marks=pytest.mark.slow),
+        pytest.param("noise=0.05,launch=0.2,slow=5:1.5,slow=40:2", ["node40", "node5"], marks=pytest.mark.slow),
+        pytest.param("noise=0.05,launch=0.2,uplink=16-23:1.5", ["uplink of leaf2"], marks=pytest.mark.slow),
     ],
 )
 def test_slow_nodes_and_uplinks_are_named_and_confirmed(
@@ -64,12 +64,14 @@ def test_among_256_nodes(mock: str, name: str, tmp_path: Path, capsys: pytest.Ca
     assert [(one["name"], one["state"]) for one in report["found"]] == [(name, "confirmed")]
 
 
+@pytest.mark.slow
 def test_a_slow_link_between_two_nodes_is_named_without_a_topology(capsys: pytest.CaptureFixture[str]) -> None:
     code, report = searched(capsys, "-n", "13", "--mock", "noise=0.03,link=2-9:2", "--isolate", "alltoall")
     assert code == 1 and isinstance(report["found"], list) and report["benchmark"] == "alltoall"
     assert [(one["name"], one["state"]) for one in report["found"]] == [("link node2 - node9", "confirmed")]
 
 
+@pytest.mark.slow
 def test_every_launch_is_stored_and_the_page_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, store = tmp_path / "l.html", tmp_path / "s"
     words = ("-n", "8", "--mock", "slow=3:2", "--isolate", "--store", str(store), "--output", str(page))

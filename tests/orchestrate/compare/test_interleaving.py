@@ -164,6 +164,7 @@ def test_a_against_a_is_silent(kind: str) -> None:
     assert sum(one.alarms for one in rates) <= 2
 
 
+@pytest.mark.slow
 def test_ten_percent_are_found_at_a_spread_of_two() -> None:
     for family in (1, 20):
         for rounds in (1, 3):

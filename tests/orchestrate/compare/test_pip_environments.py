@@ -102,6 +102,7 @@ def test_what_an_interruption_left_is_made_anew(cache, tmp_path, monkeypatch) ->
     assert not (folder / "half").exists() and (folder / "omb-py.json").exists()
 
 
+@pytest.mark.slow
 def test_the_failure_of_pip_is_one_line_and_leaves_nothing(cache, tmp_path) -> None:
     with pytest.raises(EnvironmentProblem) as caught:
         environment_for(["omb-no-such-package==1.0"])

@@ -68,6 +68,7 @@ def numbers(report: dict) -> list:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", few_quick([4, 1, 13, 16]))
 def test_ends_with_the_same_report(run, interrupt, monkeypatch, number, tmp_path) -> None:
     code, whole, _ = run(LINE, "whole")
@@ -88,6 +89,7 @@ def test_ends_with_the_same_report(run, interrupt, monkeypatch, number, tmp_path
     )
 
 
+@pytest.mark.slow
 def test_what_was_measured_before_an_interruption_can_be_judged(run, interrupt, monkeypatch, capsys) -> None:
     for number, judges in ((3, False), (13, True)):
         interrupt(number)
@@ -98,6 +100,7 @@ def test_what_was_measured_before_an_interruption_can_be_judged(run, interrupt, 
     assert main(["compare", *line.split()]) in (0, 1) and "answer: " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_interruption_between_launches_says_how_to_go_on(run, monkeypatch) -> None:
     made = []
 
@@ -110,6 +113,7 @@ def test_an_interruption_between_launches_says_how_to_go_on(run, monkeypatch) ->
     assert code == 130 and made and "interrupted" in err and f"--resume={made[0].run_id} measures the rest" in err
 
 
+@pytest.mark.slow
 def test_launches_of_a_benchmark_that_reduces_nothing_are_taken(run, interrupt, monkeypatch, tmp_path) -> None:
     line = LINE.replace("allreduce", "latency")
     interrupt(5)
@@ -122,6 +126,7 @@ def test_launches_of_a_benchmark_that_reduces_nothing_are_taken(run, interrupt, 
 PLANNED = LINE.replace("--launches 8", "--budget 1h")
 
 
+@pytest.mark.slow
 def test_what_a_pilot_chose_holds_after_an_interruption(run, interrupt, monkeypatch, tmp_path) -> None:
     code, whole, err = run(PLANNED, "whole")
     assert "3 launches a side to plan by, which are not judged" in err and "--budget TIME chooses" not in err
@@ -133,6 +138,7 @@ def test_what_a_pilot_chose_holds_after_an_interruption(run, interrupt, monkeypa
     assert "is resumed: 4 launches are in the store" in err and "to plan by" not in err
 
 
+@pytest.mark.slow
 def test_an_interrupted_pilot_is_made_again(run, interrupt, monkeypatch, tmp_path) -> None:
     interrupt(4)
     run(PLANNED)
@@ -142,6 +148,7 @@ def test_an_interrupted_pilot_is_made_again(run, interrupt, monkeypatch, tmp_pat
     assert "is resumed: 0 launches" in err and "to plan by" in err
 
 
+@pytest.mark.slow
 def test_another_budget_does_not_resume(run, interrupt, monkeypatch, tmp_path) -> None:
     interrupt(4)
     run(PLANNED)
@@ -150,6 +157,7 @@ def test_another_budget_does_not_resume(run, interrupt, monkeypatch, tmp_path) -
     assert code == 2 and "was begun with budget 3600.0, and is resumed with 7200.0" in err
 
 
+@pytest.mark.slow
 def test_cells_of_a_cut_launch_are_not_measured_again(run, interrupt, monkeypatch, tmp_path) -> None:
     interrupt(3, cells=2)
     run(LINE)
@@ -159,6 +167,7 @@ def test_cells_of_a_cut_launch_are_not_measured_again(run, interrupt, monkeypatc
     assert {tuple(cell["median"]["launches"]) for cell in report["cells"]} == {(8, 8)}
 
 
+@pytest.mark.slow
 def test_by_the_beginning_of_an_id(run, interrupt, monkeypatch, tmp_path) -> None:
     interrupt(4)
     run(LINE)
@@ -168,6 +177,7 @@ def test_by_the_beginning_of_an_id(run, interrupt, monkeypatch, tmp_path) -> Non
     assert code == 1 and report["run_id"] == begun.stem
 
 
+@pytest.mark.slow
 def test_a_comparison_that_another_process_measures_is_refused(run, interrupt, monkeypatch, tmp_path) -> None:
     """Between two of its launches, when there is no journal."""
     interrupt(4)
@@ -184,12 +194,14 @@ def test_a_comparison_that_another_process_measures_is_refused(run, interrupt, m
     assert run(f"{LINE} --resume=last")[0] == 1
 
 
+@pytest.mark.slow
 def test_with_nothing_interrupted_it_begins(run) -> None:
     code, report, err = run(f"{LINE} --resume")
     assert code == 1 and report["cells"] and "is resumed" not in err
     assert err.count("--resume: no interrupted comparison in ") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -206,11 +218,13 @@ def test_another_design_is_refused(run, interrupt, monkeypatch, line, words) -> 
     assert code == 2 and words in err and "without --resume" in err
 
 
+@pytest.mark.slow
 def test_an_unknown_run_is_refused(run) -> None:
     code, _, err = run(f"{LINE} --resume=2020")
     assert code == 2 and "no interrupted comparison has this id" in err
 
 
+@pytest.mark.slow
 def test_a_finished_comparison_says_so(run) -> None:
     finished = run(LINE)[1]["run_id"]
     code, report, err = run(f"{LINE} --resume={finished}")
@@ -238,6 +252,7 @@ class TestLaunchThatDoesNotBegin:
 
         return plant
 
+    @pytest.mark.slow
     def test_is_made_again_and_said(self, run, late) -> None:
         attempts = late(3)
         code, report, err = run(LINE)
@@ -246,6 +261,7 @@ class TestLaunchThatDoesNotBegin:
         (sentence,) = report["repeated"]
         assert sentence == "launch 3 did not begin and was made again: 1 of 2 ranks did not join within 60 s"
 
+    @pytest.mark.slow
     def test_is_stored_with_its_reason(self, run, late, tmp_path) -> None:
         from omb_py.results.store.provenance import read_provenance
 
@@ -255,17 +271,20 @@ class TestLaunchThatDoesNotBegin:
         launch = read_provenance(path)["launch"]
         assert launch["attempt"] == 2 and launch["failed_attempts"] == ["1 of 2 ranks did not join within 60 s"]
 
+    @pytest.mark.slow
     def test_at_most_three_times(self, run, late) -> None:
         attempts = late(3, 4, 5)
         code, _, err = run(LINE)
         assert code == 3 and attempts == [0, 1, 2, 2, 2] and "--resume=" in err
 
+    @pytest.mark.slow
     def test_not_where_no_launch_ever_began(self, run, late) -> None:
         attempts = late(1)
         code, _, _ = run(LINE)
         assert code == 3 and attempts == [0]
 
 
+@pytest.mark.slow
 def test_the_newest_of_the_same_design_is_resumed(run, interrupt, monkeypatch, tmp_path) -> None:
     interrupt(4)
     run(LINE)
@@ -276,6 +295,7 @@ def test_the_newest_of_the_same_design_is_resumed(run, interrupt, monkeypatch, t
     assert report["run_id"] == mine.stem and not mine.exists()
 
 
+@pytest.mark.slow
 def test_the_design_is_a_file_beside_the_reports(run, interrupt, tmp_path: Path) -> None:
     interrupt(2)
     run(LINE)

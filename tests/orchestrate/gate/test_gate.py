@@ -24,6 +24,7 @@ def gated(tmp_path: Path, *commands: tuple[str, str, str], top: str = "") -> Gat
     return run_gate(read_gate(str(path)), tmp_path / "store", 1, True, lambda text: None)
 
 
+@pytest.mark.slow
 def test_the_worst_decides_and_the_others_are_judged_all_the_same(osu: Osu, tmp_path: Path) -> None:
     report = gated(
         tmp_path,
@@ -46,6 +47,7 @@ def test_the_worst_decides_and_the_others_are_judged_all_the_same(osu: Osu, tmp_
     assert {dict(tags)["gate"] for tags in frame["tags"]} == {"mine"}
 
 
+@pytest.mark.slow
 def test_a_command_that_measured_nothing_is_never_green(osu: Osu, tmp_path: Path) -> None:
     report = gated(
         tmp_path, ("empty", "true", "true -x"), ("same", osu(1, "8", "a"), osu(1, "8", "b")), top="rounds = 1"
@@ -62,6 +64,7 @@ def test_an_advisory_gate_says_all_and_fails_nothing(osu: Osu, tmp_path: Path) -
     assert "advisory: the exit code is 0; without --advisory it is 5" in document.notes
 
 
+@pytest.mark.slow
 def test_too_little_time_is_no_verdict(osu: Osu, tmp_path: Path) -> None:
     report = gated(tmp_path, ("a", osu(1), osu(1.1)), top='time-budget = "1ms"')
     assert report.code == NO_VERDICT
@@ -74,6 +77,7 @@ def test_a_wrong_command_is_refused_before_anything_is_started(osu: Osu, tmp_pat
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_between_two_commands_says_what_is_kept(
     osu: Osu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

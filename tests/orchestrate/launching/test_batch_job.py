@@ -43,6 +43,7 @@ def test_a_script_says_what_was_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "--array" not in text and "--exclusive" not in text
 
 
+@pytest.mark.slow
 def test_a_folder_with_blanks_and_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As ``sbatch`` of Slurm 22.05 reads them: quotes as a shell, per cent signs twice."""
     folder = tmp_path / "my 5% runs"
@@ -88,6 +89,7 @@ def fake(folder: Path, text: str = SBATCH, jobs: Path | None = None, **more: str
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
+@pytest.mark.slow
 def test_a_job_a_subset_and_the_worst_code_counts(tmp_path: Path) -> None:
     told: list[str] = []
     made = batch(tmp_path, "suite", "list", subsets=("n[1-2]", "n3"), extra=("--partition=x",))
@@ -101,6 +103,7 @@ def test_a_job_a_subset_and_the_worst_code_counts(tmp_path: Path) -> None:
     assert not (tmp_path / "cancelled").exists()
 
 
+@pytest.mark.slow
 def test_the_code_of_a_job_is_that_of_its_command(tmp_path: Path) -> None:
     (one,) = submit(batch(tmp_path, "suite", "check", "nowhere.toml"), lambda text: None, fake(tmp_path))
     assert one.code == 2 and "cannot read suite nowhere.toml" in one.files[0].read_text()

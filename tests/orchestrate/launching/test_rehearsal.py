@@ -21,6 +21,7 @@ from tests.support.machines.mpi import environment, run_omb_py
 QUICK = "--rounds serial -i 40 -W 4 --large 256K --windows 6 --passes 7 --no-store".split()
 
 
+@pytest.mark.slow
 def test_simulated_nodes_have_the_slow_link(capsys: pytest.CaptureFixture[str]) -> None:
     words = "rehearse --simulated --slow-link 1-3 links --seed 1 --quiet --no-store"
     assert main(words.split()) == 1

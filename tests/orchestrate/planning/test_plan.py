@@ -140,6 +140,7 @@ ASKED = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(ASKED, min_size=1, max_size=5))
 def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str | None, str, int]]) -> None:

@@ -49,6 +49,7 @@ def test_only_what_both_say_can_differ(second: dict[str, str], why: str) -> None
     assert why_other_limits({"boost": "on"}, second) == why
 
 
+@pytest.mark.slow
 def test_another_limit_in_the_middle_is_no_verdict(
     design: Make, osu: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ def test_an_expected_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         parse_expected([f"NEW:libmpi.so={tmp_path}/nowhere"])
 
 
+@pytest.mark.slow
 def test_a_real_process_that_did_not_load_the_library_gets_no_verdict(
     design: Make, osu: Callable[..., str], tmp_path: Path
 ) -> None:

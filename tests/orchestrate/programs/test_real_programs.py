@@ -46,6 +46,7 @@ def ping_pong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return compile_ping_pong(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_c_program_with_a_slower_library_before_it_is_found(ping_pong: str, design: Make, tmp_path: Path) -> None:
     (tmp_path / "spin.c").write_text(SPIN)

@@ -31,6 +31,7 @@ from tests.results.dialects.nccl_texts import FOURTH
 Osu = Callable[..., str]
 
 
+@pytest.mark.slow
 def test_a_program_that_is_slower_is_found_stored_and_shown_again(osu: Osu, design: Make, tmp_path: Path) -> None:
     report = compare_programs(design(osu(1), osu(1.1)))
     assert [overall(judged) for judged in report.judged] == ["SLOWER"] * 3
@@ -46,6 +47,7 @@ def test_a_program_that_is_slower_is_found_stored_and_shown_again(osu: Osu, desi
     assert facts["run"]["output"].startswith("# OSU MPI Latency Test")
 
 
+@pytest.mark.slow
 def test_a_busy_machine_is_told_when_the_report_is_shown_again(
     osu: Osu, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +60,7 @@ def test_a_busy_machine_is_told_when_the_report_is_shown_again(
     assert [text.split("(")[0] for text in again.machine["warnings"]] == [warning.split("(")[0]]
 
 
+@pytest.mark.slow
 def test_a_launch_keeps_its_own_cores_of_others(
     osu: Osu, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,12 +74,14 @@ def test_a_launch_keeps_its_own_cores_of_others(
     assert [look(str(launch))["launch"]["other_cores"] for _, launch in launches] == [None, 1.5] * 8
 
 
+@pytest.mark.slow
 def test_a_program_against_itself_is_the_same(osu: Osu, design: Make) -> None:
     report = compare_programs(design(osu(1, name="a"), osu(1, name="b"), launches=10))
     assert {overall(judged) for judged in report.judged} == {"SAME"}
     assert exit_code(report) == OK
 
 
+@pytest.mark.slow
 def test_the_sides_are_interleaved_in_a_drawn_order(osu: Osu, design: Make, tmp_path: Path) -> None:
     compare_programs(design(osu(1), osu(1.1)))
     sides = []
@@ -88,6 +93,7 @@ def test_the_sides_are_interleaved_in_a_drawn_order(osu: Osu, design: Make, tmp_
     assert len(set(pairs)) == 2  # seed 1 draws both orders
 
 
+@pytest.mark.slow
 def test_a_bandwidth_is_judged_as_what_it_is(design: Make, tmp_path: Path) -> None:
     script = tmp_path / "bw.py"
     script.write_text(
@@ -102,6 +108,7 @@ def test_a_bandwidth_is_judged_as_what_it_is(design: Make, tmp_path: Path) -> No
     assert "MB/s" in row[3] and row[3].startswith("20")
 
 
+@pytest.mark.slow
 def test_any_program_is_judged_by_a_number_in_its_text(design: Make) -> None:
     def command(rate: int) -> str:
         return f"sh -c 'echo handled {rate}$$ requests per second'"
@@ -111,6 +118,7 @@ def test_any_program_is_judged_by_a_number_in_its_text(design: Make) -> None:
     assert [overall(judged) for judged in report.judged] == ["SLOWER"]
 
 
+@pytest.mark.slow
 def test_the_file_that_a_program_writes_is_read(design: Make, tmp_path: Path) -> None:
     script = tmp_path / "bench.py"
     script.write_text(
@@ -125,6 +133,7 @@ def test_the_file_that_a_program_writes_is_read(design: Make, tmp_path: Path) ->
     assert report.judged[0].answers["median"].base_us == pytest.approx(250_000, rel=0.02)
 
 
+@pytest.mark.slow
 def test_each_side_has_its_environment(design: Make) -> None:
     command = "sh -c 'echo took ${SLOW:-1}$$ s'"
     metric = parse_metric("time s lower took ([0-9]+) s")
@@ -133,6 +142,7 @@ def test_each_side_has_its_environment(design: Make) -> None:
     assert [str(difference) for difference in report.differences] == ["variable SLOW: not set → 2"]
 
 
+@pytest.mark.slow
 def test_a_size_that_one_side_lacks_is_never_green(osu: Osu, design: Make, tmp_path: Path) -> None:
     report = compare_programs(design(osu(1, "8,1024", "a"), osu(1, "8", "b"), launches=10))
     assert exit_code(report) == NO_VERDICT
@@ -144,6 +154,7 @@ def test_a_size_that_one_side_lacks_is_never_green(osu: Osu, design: Make, tmp_p
     assert exit_code(again) == NO_VERDICT
 
 
+@pytest.mark.slow
 def test_fewer_launches_than_the_rule_needs_are_never_green(osu: Osu, design: Make) -> None:
     report = compare_programs(design(osu(1, name="a"), osu(1, name="b"), launches=3))
     assert exit_code(report) == NO_VERDICT
@@ -238,6 +249,7 @@ def test_bad_programs_end_in_one_line(osu: Osu, design: Make, new: str, kind: ty
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_what_was_measured_before_a_failure_is_kept_and_resumed(osu: Osu, design: Make, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     gate.touch()
@@ -256,6 +268,7 @@ def test_what_was_measured_before_a_failure_is_kept_and_resumed(osu: Osu, design
     assert [overall(judged) for judged in report.judged] == ["SLOWER"] * 3
 
 
+@pytest.mark.slow
 def test_with_nothing_interrupted_it_begins_and_says_so(
     osu: Osu, design: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,6 +309,7 @@ def test_secrets_in_an_output_are_not_stored(design: Make, tmp_path: Path) -> No
         assert b"abc123" not in path.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_report_says_what_was_not_measured(osu: Osu, design: Make) -> None:
     report = compare_programs(design(osu(1, "8,64", "a"), osu(1, "8", "b")))
     data = json.loads(json.dumps(document_of(report).data(), default=str))
@@ -308,6 +322,7 @@ def test_no_launch_is_made_for_a_single_launch(osu: Osu, design: Make) -> None:
         compare_programs(replace(design(osu(1), osu(1.1)), launches=1))
 
 
+@pytest.mark.slow
 def test_a_budget_chooses_the_launches_and_keeps_the_choice(osu: Osu, design: Make, tmp_path: Path) -> None:
     rules = CompareRules(rounds=3)
     asked = design(osu(1, "8", "a"), osu(1, "8", "b"), rules=rules, launches=4, budget_s=3600.0)
@@ -324,6 +339,7 @@ def test_a_budget_too_small_for_a_change_is_refused(osu: Osu, design: Make, tmp_
     assert find_unfinished(tmp_path / "store", "last", {}) is None
 
 
+@pytest.mark.slow
 def test_an_interruption_after_the_pilot_keeps_its_choice(
     osu: Osu, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,6 +362,7 @@ def test_an_interruption_after_the_pilot_keeps_its_choice(
     assert report.base.count == report.new.count >= 10
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_keeps_its_launches(
     osu: Osu, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

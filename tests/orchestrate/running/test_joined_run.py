@@ -92,6 +92,7 @@ def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
     assert re.search(rf"did not join one world: .* each world of {vendor} \S+ has 1", told.stderr.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.each_library
 @pytest.mark.mpi
 def test_what_no_rank_can_measure_is_said_once_with_its_code() -> None:
@@ -144,6 +145,7 @@ def test_rank_0_says_that_the_machine_is_busy_and_the_collector_stores_it(
     assert collector._job.busy == said and capfd.readouterr().err == f"omb-py: warning: {said}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.each_library
 @pytest.mark.mpi
 @pytest.mark.faults

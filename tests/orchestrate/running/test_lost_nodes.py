@@ -116,6 +116,7 @@ def test_a_resumed_suite_keeps_what_is_measured(
 COMPARE = "compare --option NEW:warmup=2 allreduce -n 8 -m 8:8 -i 5 -x 1 --launches 4 --rounds 1 --seed 3"
 
 
+@pytest.mark.slow
 def test_a_comparison_begins_again_on_the_rest(
     lose: Callable[..., Made], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_comparison_begins_again_on_the_rest(
     assert not list((tmp_path / "s" / ".reports").glob("*.begun"))
 
 
+@pytest.mark.slow
 def test_a_comparison_that_lost_a_node_resumes_without_it(
     lose: Callable[..., Made], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +154,7 @@ def test_a_comparison_that_lost_a_node_resumes_without_it(
     assert again == [(("n1", "n3", "n4"), 6)] * 5
 
 
+@pytest.mark.slow
 def test_a_comparison_on_other_nodes_is_not_resumed(
     lose: Callable[..., Made], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,6 +171,7 @@ def test_a_comparison_on_other_nodes_is_not_resumed(
     assert "was begun with hosts" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_tuning_begins_again_on_the_rest(
     lose: Callable[..., Made], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,6 +250,7 @@ def interrupt_at(number: int, made: Made, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(lost_nodes, "start", interrupted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers_again", [True, False])
 def test_an_acceptance_that_lost_a_node_resumes_without_it(
     answers_again: bool,
@@ -268,6 +273,7 @@ def test_an_acceptance_that_lost_a_node_resumes_without_it(
     assert len(rows[rows["ranks"] == 6]) == 6
 
 
+@pytest.mark.slow
 def test_a_node_that_is_lost_while_an_acceptance_is_interrupted(
     lose: Callable[..., Made], accept_line: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

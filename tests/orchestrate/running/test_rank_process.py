@@ -58,6 +58,7 @@ def _reserved(seed: int) -> list[list[str]]:
     return list(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 def test_all_ranks_reserve_their_buffers_in_one_order_whatever_their_hash_seeds() -> None:
     first, *others = map(_reserved, range(5))
     assert len(first) > 2 and all(other == first for other in others)

@@ -114,6 +114,7 @@ def loader_of_command(*words: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_command_finds_its_modules_in_one_file_once_one_has_measured(cache: Path, tmp_path: Path) -> None:
     measure = ("latency", "--backend", "mock", "-m", "8:8", "-i", "5")
     assert loader_of_command("list") == "SourceFileLoader False"

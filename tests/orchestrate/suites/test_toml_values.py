@@ -97,6 +97,7 @@ VALUES = st.recursive(
 READERS = (toml.text, toml.identifier, toml.flag, lambda s: toml.whole(s, 0, 9), lambda s: toml.one_of(s, ("a", "b")))
 
 
+@pytest.mark.slow
 @given(VALUES, st.sampled_from(READERS))
 def test_any_value_is_read_or_refused_in_one_line(value: object, reader: Callable[[TomlSetting], object]) -> None:
     try:

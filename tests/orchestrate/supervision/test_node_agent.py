@@ -231,6 +231,7 @@ def test_a_rank_that_has_lost_its_agent_goes_on_by_itself() -> None:
     assert result[0].notes == ("the agent on elsewhere ended; its ranks went on with a connection of their own",)
 
 
+@pytest.mark.slow
 def test_a_rank_that_does_not_come_back_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, tick=0.01)
     supervisor = Supervisor({}, 2, 60.0)
@@ -307,6 +308,7 @@ def test_a_launch_over_agents_runs_to_its_end(toy: Toy) -> None:
     assert len(list(toy.supervisor._branches)) == 2
 
 
+@pytest.mark.slow
 def test_ranks_behind_agents_meet(toy: Toy) -> None:
     toy.run("meets late", ranks=3)
     notes = sorted(message["text"] for kind, message in toy.messages if kind == "note")

@@ -80,6 +80,7 @@ def test_a_death_is_named_at_once(toy: Toy, mode: str, words: list[str]) -> None
         assert toy.messages == [], "a world of one measures something else"
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.parametrize(
     ("mode", "words"),
@@ -186,6 +187,7 @@ def test_a_command_that_does_not_exist_says_so() -> None:
         Supervisor({}, 1, 5, command=["/nonexistent"]).run()
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_a_rank_that_stays_after_the_end_is_ended(toy: Toy) -> None:
     outcome = toy.run("stays", timeout=1.5)
@@ -361,6 +363,7 @@ def test_ranks_may_come_one_after_another_for_longer_than_the_timeout(monkeypatc
     assert isinstance(result[0], Outcome)
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_ranks_that_end_one_after_another_get_the_time_they_take(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, tick=0.01)

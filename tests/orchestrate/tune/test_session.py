@@ -57,6 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.slow
 def test_a_planted_crossover_becomes_a_rule_that_is_proved(whole: dict[str, Any]) -> None:
     (rule,) = whole["rules"]
     assert (rule["first_bytes"], rule["last_bytes"], rule["setting"]["name"]) == (16384, 65536, "ring")
@@ -103,6 +104,7 @@ def test_equal_algorithms_give_no_rule_and_no_file(tune: Run, tmp_path: Path) ->
     assert not (tmp_path / "tuned").exists()
 
 
+@pytest.mark.slow
 def test_what_is_wrong_hangs_or_dies_is_named_and_excluded_and_the_rest_goes_on(tune: Run) -> None:
     faulty = "algorithm=bad:1us:0.1ns:flip,algorithm=stuck:1us:0.1ns:hang,algorithm=dead:1us:0.1ns:die"
     code, report, err = tune("ring bad stuck dead typo", f"{TREE_AND_RING},{faulty}")
@@ -183,6 +185,7 @@ def test_a_resumed_tuning_has_the_same_options_and_remembers_failures(
     assert (code, "dead is excluded: rank 3" in err, "dead" in made) == (130, True, False)
 
 
+@pytest.mark.slow
 def test_with_nothing_interrupted_it_begins_and_says_so(tune: Run, interrupt: Callable[[int], list[str]]) -> None:
     interrupt(1)
     code, _, err = tune(more="--resume")
@@ -236,6 +239,7 @@ def knobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "library_of", lambda backend: library)
 
 
+@pytest.mark.slow
 def test_the_candidates_are_those_of_the_library_and_its_file_is_proved(tune: Run, tmp_path: Path, knobs: None) -> None:
     mock = "algorithm=tree:9us:1ns,algorithm=ring:7us:0.1ns,algorithm=slow:30us:2ns"
     code, report, _ = tune("", mock)

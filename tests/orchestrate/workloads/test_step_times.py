@@ -103,6 +103,7 @@ def test_the_largest_size_of_what_is_missing_is_told() -> None:
     assert found.rows["a"] is None and found.rows["b"] == pytest.approx(1, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_other_numbers_of_ranks_are_used_within_the_models_rule() -> None:
     rows = list(itertools.chain(*(sweep("bcast", n, line(math.log2(n), 0)) for n in (2, 4, 8))))
     found = predict_step([[Ask("a", "bcast", 64)]] * 32, curves(rows, 32))

@@ -48,6 +48,7 @@ def shown(texts: object) -> list[str]:
     return [printable(text).replace("\r\n", "\n").replace("\r", "\n") for text in texts]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @given(DOCUMENTS)
 def test_every_text_is_read_back(document: Document) -> None:
     page = Page(WRITERS["html"](document).replace("\r\n", "\n").replace("\r", "\n"))

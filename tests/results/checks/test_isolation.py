@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from omb_py.results.checks.isolation import MOST_LAUNCHES, Culprit, Isolation
 from tests.support.machines.slow_groups import FAULTS, KINDS, Machine, broken, searched, switches_of
+from tests.support.tiers import few_quick
 
 
+@pytest.mark.slow
 @given(
     st.integers(4, 150).filter(lambda nodes: nodes != 5),
     st.sampled_from([0, 1, 2, 3, 4, 7, 16]),
@@ -30,6 +32,7 @@ def test_every_split_has_all_nodes_once_and_groups_of_one_size(
     assert search.launches <= MOST_LAUNCHES
 
 
+@pytest.mark.slow
 @given(st.integers(16, 200), st.booleans(), st.integers(0, 2**32), st.integers(0, 2), st.floats(1.35, 10))
 @settings(max_examples=40, deadline=None)
 def test_slow_nodes_are_named_and_no_others(nodes: int, tree: bool, seed: int, count: int, factor: float) -> None:
@@ -46,8 +49,8 @@ def test_nodes_of_small_switches_are_judged_too(per_switch: int) -> None:
         assert Culprit("node", (slow,)) in searched(machine, switches_of(32, per_switch), 3).named
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", few_quick(KINDS))
+@pytest.mark.parametrize("fault", few_quick(FAULTS))
 def test_among_1024_nodes_it_is_named_in_95_of_100(fault: str, kind: str) -> None:
     """`python -m tests.lab.error_rates.isolation` counts more."""
     exact = innocent = 0

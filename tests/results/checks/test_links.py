@@ -47,6 +47,7 @@ def test_one_slow_node_is_no_slow_link_and_one_slow_link_no_slow_node(n: int) ->
     assert apart.node == pytest.approx(0) and apart.link == pytest.approx(link) and apart.level == 0
 
 
+@pytest.mark.slow
 @given(st.integers(4, 12), st.integers(0, 99), st.floats(-3, 3))
 @settings(max_examples=40)
 def test_the_unit_and_the_names_of_the_nodes_do_not_matter(n: int, seed: int, shift: float) -> None:
@@ -132,6 +133,7 @@ def test_few_nodes_with_much_noise(fleet: Fleet, wanted: set[object]) -> None:
 LARGE = pytest.param(1024, 1, marks=[pytest.mark.slow])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "sweeps"),
     [(4, 100), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((4, 200), (8, 200), (64, 120))), LARGE],
@@ -142,6 +144,7 @@ def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
     assert flagged <= max(1, 0.05 * sweeps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "sweeps"),
     [(8, 40), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((4, 100), (16, 40), (64, 15)))],

@@ -38,6 +38,7 @@ def swept(
     return [{str(k): v for k, v in row.items()} for row in rows], json.loads((place / "said.json").read_text())
 
 
+@pytest.mark.slow
 def test_the_rows_say_what_the_sweep_said(swept) -> None:
     rows, said = swept
     again = as_dict(sweep_of(rows))

@@ -251,6 +251,7 @@ def test_a_cell_without_launches_has_no_answer() -> None:
     assert judge([[], [measured(1.1)]], CompareRules())[0].answers == {}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.floats(0.5, 2.0), st.floats(0.0, 0.5), st.integers(2, 12), st.integers(1, 3))
 def test_exchanging_the_sides_exchanges_slower_and_faster(ratio: float, spread: float, n: int, rounds: int) -> None:
@@ -297,6 +298,7 @@ def test_a_change_below_the_tolerance_is_not_likely() -> None:
     assert judged.verdict == "UNCLEAR"
 
 
+@pytest.mark.slow
 def test_likely_seldom_errs_where_nothing_differs() -> None:
     """At most 1 % of reports without a change may have one; of 600 more than 12 have with a chance of 2 %."""
     reports = [[[apart(1.0, 6, 0.1, 3 * number + cell)] for cell in range(3)] for number in range(600)]

@@ -83,6 +83,7 @@ def fits(found: Parsed) -> bool:
     return all(abs(v) <= INT64 for v in whole) and all(table.rows for table in found.tables)
 
 
+@pytest.mark.slow
 def test_no_mutation_gives_a_traceback() -> None:
     rng = random.Random(20261121)
     read = refused = damaged = 0

@@ -82,11 +82,13 @@ def test_false_alarms_are_as_rare_as_said(shape: str) -> None:
     assert alarms <= stats.binom.ppf(0.999, 300, ALPHA)
 
 
+@pytest.mark.slow
 def test_a_step_of_ten_percent_is_found() -> None:
     found = sum(bool(change_points(series([(10, 10.0), (10, 11.0)], 0.02, seed))) for seed in range(30))
     assert found >= 28
 
 
+@pytest.mark.slow
 def test_a_creep_of_one_percent_a_month_is_found_within_a_year() -> None:
     """None of its steps is as large as what is told, and a year of them is."""
     year = [(4, 1.01**month) for month in range(12)]

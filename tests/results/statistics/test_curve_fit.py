@@ -42,6 +42,7 @@ def test_curves_of_known_segments(count: int) -> None:
     assert errors[0] <= 0.01 and np.mean(errors) <= 0.02 and max(errors) <= 0.04 and right >= 3
 
 
+@pytest.mark.slow
 def test_parameters_of_a_clean_curve() -> None:
     curve = fit(SIZES, truth(2))
     assert [(s.first, s.last) for s in curve.segments] == [(1, 4096), (8192, SIZES[-1])]

@@ -154,6 +154,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
         monkeypatch.setattr(os, name, limited(getattr(os, name)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", few_quick([True, False]))
 def test_a_crash_at_any_moment_loses_and_doubles_nothing(store, add, monkeypatch, again: bool) -> None:
     if again:  # merged files take part too

@@ -131,6 +131,7 @@ def test_notices_new_changed_and_removed_files(store, add, monkeypatch) -> None:
     assert 99.0 in load(store, columns=["value"])["value"].tolist()
 
 
+@pytest.mark.slow
 def test_parts_are_merged(store, add, monkeypatch) -> None:
     for number in range(30, 42, 2):
         add(number), add(number + 1)
@@ -145,6 +146,7 @@ def test_parts_are_merged(store, add, monkeypatch) -> None:
     assert total <= 2 * len(files(store))
 
 
+@pytest.mark.slow
 def test_a_torn_part_is_made_anew(store, monkeypatch) -> None:
     load(store, columns=["value"])
     parts(store)[0].write_bytes(b"PAR1 torn")
@@ -153,6 +155,7 @@ def test_a_torn_part_is_made_anew(store, monkeypatch) -> None:
     assert len(index._parts(store / ".index")) == 1 and not list(store.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_a_damaged_page_of_a_part_does_not_hide_rows(store, monkeypatch) -> None:
     load(store, columns=["value"])
     part = parts(store)[0]
@@ -162,6 +165,7 @@ def test_a_damaged_page_of_a_part_does_not_hide_rows(store, monkeypatch) -> None
     assert check(store, monkeypatch) == {}
 
 
+@pytest.mark.slow
 def test_bad_files_are_named_every_time(store, monkeypatch) -> None:
     (store / "junk.parquet").write_bytes(b"junk")
     pq.write_table(pa.table({"a": [1]}), store / "foreign.parquet")
@@ -218,6 +222,7 @@ def test_a_batch_is_bounded_by_its_rows(store, monkeypatch) -> None:
     assert held() == -(-len(files(store)) // 2)
 
 
+@pytest.mark.slow
 def test_merging_files_leaves_nothing_to_index(store, monkeypatch) -> None:
     assert compact(store, timedelta(0), now=datetime(2026, 12, 1, tzinfo=UTC))
     listed = entries(store)

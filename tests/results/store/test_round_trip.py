@@ -71,6 +71,7 @@ def test_a_row_through_the_journals_line(row: dict[str, Any]) -> None:
     assert same([decode_row(encode_row(row))], [row])
 
 
+@pytest.mark.slow
 @given(launches, st.dictionaries(words, words | st.integers()))
 @settings(max_examples=40)
 def test_rows_through_parquet(launch: list[dict[str, Any]], provenance: dict[str, Any]) -> None:
@@ -98,6 +99,7 @@ def test_rows_through_the_journal_into_parquet(launch: list[dict[str, Any]]) -> 
         assert not recover(store)
 
 
+@pytest.mark.slow
 @given(rows(), rows())
 @settings(max_examples=2)
 def test_a_journal_torn_at_every_byte_keeps_what_was_whole(first: dict[str, Any], second: dict[str, Any]) -> None:

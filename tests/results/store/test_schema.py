@@ -88,6 +88,7 @@ assert list(frame["samples_us"][0]) == [1.0] * 50 and str(frame["size_bytes"].dt
 """
 
 
+@pytest.mark.slow
 def test_a_launch_is_written_without_pandas_and_is_read_with_it_afterwards(tmp_path: Path) -> None:
     words = [sys.executable, "-c", WRITE_THEN_READ, str(tmp_path)]
     done = run_command(words, cwd=Path(__file__).parents[3])

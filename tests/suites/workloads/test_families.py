@@ -141,6 +141,7 @@ class TestBytes:
         servers, workers = calls("parameter_server:model=resnet50,servers=1", 3)[0], calls("parameter_server", 3)[1:]
         assert sum(len(c.receives) for c in servers) == 2 and len(workers) == 2
 
+    @pytest.mark.slow
     def test_what_ddp_sends_besides_gradients(self) -> None:
         """Recorded of torch 2.13: statistics and counters of batch norms first; who was used last."""
         own = calls("ddp:model=resnet50,layout=unused", 2)[0]

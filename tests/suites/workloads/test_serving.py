@@ -93,6 +93,7 @@ def test_a_percentile_is_one_of_the_values() -> None:
     assert [percentile(values, share) for share in (25, 50, 51, 99)] == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["", ",chunk=16,draft=2,turn=20ms,rate=40", ",fused=off,head=on"])
 def test_each_byte_is_right_and_the_latencies_are_printed(more: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = f"serving:layers=1,requests=5,tokens=4,scale=1/4{more}"
@@ -147,6 +148,7 @@ def test_requests_at_once_share_a_call() -> None:
     assert [c.nbytes for c in apart] == [32 * WIDTH] * 6 + [WIDTH] * 18 and {c.until for c in apart} == {2}
 
 
+@pytest.mark.slow
 def test_one_by_one_fused_calls_take_less_time_as_there_are_fewer() -> None:
     one, each = (columns(step(f"serving:layers=1,requests=8,rate=8,fused={fused}", 4).laps) for fused in ("on", "off"))
     assert one["serial_us"] < each["serial_us"]

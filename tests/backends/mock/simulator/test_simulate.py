@@ -382,6 +382,7 @@ def play(text: str, messages: list[Sent]) -> tuple[list[Delivery], dict[int, Any
     return runner.events.log, {rank: laps.tolist() for rank, laps in out.items()}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(text=COSTS, messages=MESSAGES)
 def test_no_receive_completes_before_its_send_started(text: str, messages: list[Sent]) -> None:

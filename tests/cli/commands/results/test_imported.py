@@ -50,6 +50,7 @@ def put(run: Run, name: str, text: str, more: str = "", at: int = 1_790_000_000)
     assert code == 0, err
 
 
+@pytest.mark.slow
 def test_two_logs_of_several_launches_are_compared_by_their_means(run: Run) -> None:
     put(run, "a.log", omb(6, 1))
     put(run, "b.log", omb(6, 2, factor=1.2))
@@ -92,6 +93,7 @@ def test_logs_of_several_nights_that_differ_in_nothing_are_the_same(run: Run) ->
     assert "nights are compared, and a steady drift over them is allowed for" in out
 
 
+@pytest.mark.slow
 def test_what_is_not_comparable_and_what_to_do(run: Run) -> None:
     put(run, "a.log", omb(3, 1))
     put(run, "old.log", omb(3, 1, version="5.9"))
@@ -117,6 +119,7 @@ def test_what_is_not_comparable_and_what_to_do(run: Run) -> None:
         assert all(text in err for text in told), err
 
 
+@pytest.mark.slow
 def test_history_over_imported_files(run: Run) -> None:
     for day in range(12):
         put(run, f"{day}.log", omb(3, day, factor=1.0 if day < 6 else 1.3), at=1_790_000_000 + 86_400 * day)
@@ -168,6 +171,7 @@ def hash_of(name: str) -> int:
     return sum(map(ord, name))
 
 
+@pytest.mark.slow
 def test_two_folders_of_logs_are_two_sides(run: Run) -> None:
     folder("old", 1.0)
     folder("new", 3.1)

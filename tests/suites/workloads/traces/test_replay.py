@@ -171,6 +171,7 @@ def group() -> Iterator[Any]:
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_what_torch_records_replays_with_the_same_calls_and_bytes(group: Any, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is an extra")
