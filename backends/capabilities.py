@@ -14,6 +14,7 @@ from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES, MPI_OPS
 from omb_py.engine.program.language import Step, walk
+from omb_py.engine.program.steps import RESIZED
 
 if TYPE_CHECKING:
     from omb_py.engine.rank.link import LaunchSpec
@@ -232,6 +233,8 @@ class Capabilities:
     """Can begin with an MPI session (``-I``)."""
     process_group: bool = False
     """Joins its ranks in the default process group of torch.distributed, which ``train`` uses."""
+    resizes: bool = False
+    """Has communicators that shrink and grow."""
     omb_text: bool = False
     """C OMB measures over it as well, so the default text is OMB's to the character."""
     option: OwnOption | None = None
@@ -286,6 +289,9 @@ class Capabilities:
 
     def why_not(self, benchmark: Benchmark, usual: Cell) -> str:
         """Why it cannot do a benchmark, with what to do; `usual` is its cell without any option."""
+        resizing = not self.resizes and benchmark.family == "startup"
+        if resizing and any(op in RESIZED for op, _ in operations(benchmark, usual)):
+            return f"{self.title or self.name} has no communicator that shrinks or grows: use --backend nccl"
         return self.lacks(benchmark, usual) or self._lacking_step(benchmark, usual)
 
     def why_refused(self, benchmark: Benchmark, cell: Cell) -> str:

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Timed, World
+from omb_py.engine.program.groups import group_of, on
 from omb_py.engine.program.language import Lap, Program, Stage, Step, body
 from omb_py.suites.shared import PER_CALL, TWO_OR_MORE, barrier_after, no_bytes
 
@@ -38,25 +41,33 @@ def _once_a_launch(name: str, summary: str, formula: str) -> Benchmark:
     )
 
 
-def _communicator(name: str, summary: str, make: Step) -> Benchmark:
+def _communicator(
+    name: str, summary: str, make: Callable[[World], Step | None], metric: Metric = PER_CALL, timed: Timed = "all"
+) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
+        step = make(world)
+        free = (on(steps.comm_free(), group_of(step)),) if step else ()
         after = barrier_after(cell.options.process_sync)
-        return Program((), (Stage(body(Lap(), make, Lap("time"), steps.comm_free(), *after)),))
+        return Program((), (Stage(body(Lap(), *((step,) if step else ()), Lap("time"), *free, *after)),))
 
     return Benchmark(
         name,
         "startup",
         summary,
         program,
-        PER_CALL,
+        metric,
         None,
         COMMUNICATORS,
         TWO_OR_MORE,
-        "all",
+        timed,
         "char",
         frozenset({"full", "process_sync"}),
         no_bytes,
     )
+
+
+def _all_but_last(world: World) -> tuple[int, ...]:
+    return tuple(range(world.size - 1))
 
 
 BENCHMARKS = (
@@ -67,7 +78,23 @@ BENCHMARKS = (
         "mean over ranks of the time from the launcher's start (in a foreign launcher: the process's) to the first "
         "barrier's end",
     ),
-    _communicator("comm_dup", "time to duplicate a communicator", steps.comm_dup()),
-    _communicator("comm_split", "time to split a communicator into even and odd ranks", steps.comm_split(2)),
-    _communicator("comm_create", "time to create a communicator of all ranks from its group", steps.comm_create()),
+    _communicator("comm_dup", "time to duplicate a communicator", lambda world: steps.comm_dup()),
+    _communicator(
+        "comm_split", "time to split a communicator into even and odd ranks", lambda world: steps.comm_split(2)
+    ),
+    _communicator(
+        "comm_create", "time to create a communicator of all ranks from its group", lambda world: steps.comm_create()
+    ),
+    _communicator(
+        "comm_shrink",
+        "time to create a communicator without the last rank",
+        lambda world: steps.comm_shrink(_all_but_last(world)) if world.rank in _all_but_last(world) else None,
+        Metric("us", "mean over iterations of lap time, on rank 0 (the last rank makes no call)"),
+        "rank 0",
+    ),
+    _communicator(
+        "comm_grow",
+        "time to take the last rank into the communicator of the others",
+        lambda world: steps.comm_grow(_all_but_last(world)),
+    ),
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from omb_py.engine.program.steps import COMMUNICATORS
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_nanoseconds, parse_word
 
@@ -20,7 +21,7 @@ FILE_VARIABLE: Final = "MOCK_COLL_RULES_FILE"
 """Names a file with lines ``COLLECTIVE RANKS FIRST LAST ALGORITHM``, sizes in bytes; the first that fits is taken."""
 FAULTS: Final = ("flip", "hang", "die")
 FORM: Final = "NAME:ALPHA:BETA[:flip|hang|die], as ring:10us:0.1ns"
-_UNCHANGED = ("barrier", "comm_dup", "comm_create", "comm_split", "comm_free")
+_UNCHANGED = ("barrier", *COMMUNICATORS)
 
 
 @dataclass(frozen=True, slots=True)

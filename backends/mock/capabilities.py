@@ -38,6 +38,7 @@ CAPABILITIES: Final = MockCapabilities(
     },
     in_process=True,
     simulated=True,
+    resizes=True,
     omb_text=True,
     option=OwnOption(
         "TEXT",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.nccl.capabilities import OPS as ALL_OPS
-from omb_py.backends.nccl.communicators import SCRATCH, Communicators, pointer_to
+from omb_py.backends.nccl.communicators import GROW, SCRATCH, Communicators, pointer_to
 from omb_py.backends.nccl.library import Library
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.measuring.async_timing import LANES
@@ -65,6 +65,7 @@ CALLS: Final = {
     "barrier": ("ncclAllReduce", "scratch scratch one char max comm stream"),
     "comm_dup": ("ncclCommSplit", "comm zero rank new_comm zero"),
     "comm_split": ("ncclCommSplit", "comm color rank new_comm zero"),
+    "comm_shrink": ("ncclCommShrink", "comm excluded excluded_count new_comm zero zero"),
     "comm_free": ("ncclCommDestroy", "made"),
     "put": ("ncclPutSignal", "send count dtype peer window at zero zero zero comm stream"),
     "win_post": ("ncclSignal", "peer zero zero zero comm stream"),
@@ -72,8 +73,8 @@ CALLS: Final = {
     "win_wait": ("ncclWaitSignal", "descriptors signals comm stream"),
 }
 """step -> (function, operands). A barrier is a reduction of one byte, a duplicate a split into one."""
-CREATE: Final = "comm_create"
-"""``ncclGetUniqueId``, the id's way to all ranks, ``ncclCommInitRank``: no function of the library's alone."""
+MADE_BY: Final = {"comm_create": "ncclCommInitRank", GROW: "ncclCommGrow"}
+"""Steps that are no function of the library's alone -> the last of them: an id's way to other ranks comes before it."""
 CONFIGURED: Final = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block"})
 """Steps whose function has a form with a configuration, ``nccl…Config``, that may name algorithms.
 
@@ -125,8 +126,9 @@ def call_of(op: str, library: Library) -> tuple[str, str] | None:
 
 def check_function(step: Step, library: Library) -> None:
     """Raises EnvironmentProblem when this version of the library has no function for a step."""
-    if call := call_of(step.op, library):
-        library.address_of(call[0])
+    call = call_of(step.op, library)
+    if function := call[0] if call else MADE_BY.get(step.op):
+        library.address_of(function)
 
 
 class NcclResolver:
@@ -159,8 +161,8 @@ class NcclResolver:
             if self.comms.config is not None and step.op in CONFIGURED:
                 function, words = f"{function}Config", f"{words} config"
             address = self.library.address_of(function)
-        elif step.op == CREATE:
-            address, words = self.comms.creator(), "new_comm"
+        elif step.op in MADE_BY:
+            address, words = self.comms.maker(step.op, group_of(step)), "new_comm"
         elif step.op in FUNCTIONS:
             if step.op == MATMUL:
                 fill(self.memory, step)
@@ -206,6 +208,11 @@ class NcclResolver:
             return Arg(self.memory.address(SCRATCH))
         if word in ("new_comm", "made"):
             return Arg(int(self._created.ctypes.data), load=8 * (word == "made"))
+        if word == "excluded":
+            self._counts.append(np.array(step["excluded"], np.int32))
+            return Arg(int(self._counts[-1].ctypes.data))
+        if word == "excluded_count":
+            return Arg(len(step["excluded"]))
         if word == "color":
             return Arg(self.rank % int(step["parts"]))
         if word == "comm" and step.op == "barrier":

@@ -230,6 +230,7 @@ CAPABILITIES: Final = NcclCapabilities(
     start=RankStart(needs_mpi=False, bound=False, alone=True),
     asynchronous=True,
     in_place_at_rank=True,
+    resizes=True,
     omb_text=True,
     option=OwnOption(
         "K=V,…",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from omb_py.backends.nccl.session import NcclSession
     from omb_py.backends.oneccl.session import HostBuffers, OnecclSession
 
+GROW: Final = "comm_grow"
 NO_COLOR: Final = -1
 """``NCCL_SPLIT_NOCOLOR``: this rank gets no communicator."""
 
@@ -175,7 +176,7 @@ class Communicators:
         """Configuration of each call, where the library takes one."""
         self.handles = np.zeros(0, np.int64)
         self.streams = np.zeros(0, np.int64)
-        self._creator: Any = None
+        self._makers: dict[tuple[str, Group], Any] = {}
         self.groups: dict[Group, int] = {}
         """The communicators of some ranks that this rank is in."""
         self._barriers: dict[Group, int] = {}
@@ -258,22 +259,41 @@ class Communicators:
             session.size, unique, session.rank, communicator_config(session.limited(self.settings), self.peers)
         )
 
-    def creator(self) -> int:
-        """Address of a C function of one operand, which makes a communicator as :meth:`created` and stores its handle.
+    def grown(self, old: Group) -> int:
+        """A communicator of all ranks from that of the old ones; empty: this rank joins. Raises EnvironmentProblem.
+
+        The first of them, rank 0, has the id by which the others join.
+        """
+        session, comm = self._session, self.groups[old] if old else 0
+        unique = session.share(self.library.grow_id(comm) if session.rank == 0 else b"")
+        if session.rank == 0:
+            return self.library.grow(comm, session.size, unique, -1)
+        if comm:
+            return self.library.grow(comm, session.size, b"", -1)
+        config = communicator_config(session.limited(self.settings), self.peers)
+        return self.library.grow(0, session.size, unique, session.rank, config)
+
+    def maker(self, op: str, old: Group) -> int:
+        """Address of a C function of one operand: it makes a communicator and stores its handle.
 
         The id's way to the other ranks is a part of it, as in every program.
-        """
-        if self._creator is None:
 
-            def create(where: int) -> int:
+        Args:
+            op: ``comm_create`` as :meth:`created`, ``comm_grow`` as :meth:`grown`.
+            old: the ranks from which it grows.
+        """
+        if (op, old) not in self._makers:
+
+            def make(where: int) -> int:
                 try:
-                    ctypes.c_int64.from_address(where).value = self.created()
+                    handle = self.grown(old) if op == GROW else self.created()
                 except EnvironmentProblem:
                     return INTERNAL  # whose text is the library's own last error
+                ctypes.c_int64.from_address(where).value = handle
                 return 0
 
-            self._creator = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)(create)
-        return ctypes.cast(self._creator, ctypes.c_void_p).value or 0
+            self._makers[op, old] = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)(make)
+        return ctypes.cast(self._makers[op, old], ctypes.c_void_p).value or 0
 
     def memory_counted(self) -> list[Mapping[str, int]]:
         """What the library counts of the GPU's memory, of each communicator that there is."""

@@ -30,6 +30,8 @@ SPLIT_SINCE: Final = (2, 18, 0)
 FUNCTIONS_SINCE: Final = {
     **dict.fromkeys(("ncclPutSignal", "ncclSignal", "ncclWaitSignal"), (2, 29, 0)),
     "ncclCommMemStats": (2, 29, 7),
+    "ncclCommShrink": (2, 27, 0),
+    "ncclCommGrow": (2, 29, 0),
 }
 """Functions that are named with their first version where they are missing."""
 MEMORY_STATS: Final = {"suspendable": 0, "persistent": 2, "library": 3}
@@ -235,6 +237,30 @@ class Library:
         words = [ctypes.c_void_p(comm), color, key, ctypes.byref(part), ctypes.c_void_p()]
         self._check(name, self.function(name)(*words))
         return part.value or 0
+
+    def grow_id(self, comm: int) -> bytes:
+        """A new id with which ranks join those of a communicator, for one :meth:`grow`. Raises EnvironmentProblem."""
+        name, unique_id = "ncclCommGetUniqueId", unique_id_of(self.family)()
+        self._check(name, self.function(name)(ctypes.c_void_p(comm), ctypes.byref(unique_id)))
+        return bytes(unique_id)
+
+    def grow(self, comm: int, size: int, unique_id: bytes, rank: int, config: ctypes.Structure | None = None) -> int:
+        """Make a communicator of `size` ranks from that of some, together with all of them.
+
+        Args:
+            comm: the old one; 0 on a rank that joins.
+            unique_id: of :meth:`grow_id`, on the rank that asked for it and on those that join; else empty.
+            rank: the number of one that joins; -1 where there is an old communicator, which keeps its numbers.
+            config: of one that joins; the others inherit theirs.
+
+        Raises:
+            EnvironmentProblem: the library refused.
+        """
+        name, grown = "ncclCommGrow", ctypes.c_void_p()
+        identity = ctypes.byref(unique_id_of(self.family).from_buffer_copy(unique_id)) if unique_id else None
+        words = [ctypes.c_void_p(comm), size, identity, rank, ctypes.byref(grown)]
+        self._check(name, self.function(name)(*words, ctypes.byref(config) if config is not None else None))
+        return grown.value or 0
 
     def mulsum(self, comm: int, scalar: bytes, dtype: int) -> int:
         """A reduction that adds elements times `scalar`, an element of `dtype`, for one communicator.

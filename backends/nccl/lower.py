@@ -120,7 +120,7 @@ class Lowering:
             yield from self._synchronised("barrier")
         elif op in steps.COMMUNICATORS:  # these return when they are done, and nothing is enqueued when they are called
             yield from self._synchronised("lap")
-            yield step
+            yield self._communicator(step)
         elif op in _ONE_SIDED:
             yield from self._one_sided(step)
         elif op in _OWN:
@@ -130,6 +130,16 @@ class Lowering:
             self._pending = True
             self._blocking |= "request" not in step.operands
             yield from self._communication(Step(op, step.operands))
+
+    def _communicator(self, step: Step) -> Step:
+        """The call on the communicator of all ranks, which a shrink is told whom to leave out of; a grow on the old."""
+        if step.op == "comm_grow":
+            old: tuple[int, ...] = step["old"]
+            return on(step, old if self.world.rank in old else ())
+        if group := group_of(step):
+            excluded = tuple(rank for rank in range(self.world.size) if rank not in group)
+            return Step(step.op, {"excluded": excluded} if step.op == "comm_shrink" else {})
+        return step
 
     def _one_sided(self, step: Step) -> Iterator[Step]:
         """Writes with signals: MPI's post is a signal, and its start and wait are waits for signals.

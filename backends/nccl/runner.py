@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.nccl.calls import CALLS, CREATE, NcclResolver, call_of, handles
+from omb_py.backends.nccl.calls import CALLS, MADE_BY, NcclResolver, call_of, handles
 from omb_py.engine.measuring.async_timing import EXECUTABLE, GRAPH, SLOTS, TIME, uses_events
 from omb_py.engine.native import opcodes
 from omb_py.engine.native.translate import StageTable, assemble
@@ -156,7 +156,7 @@ class NcclRunner(LoweredRunner):
         if failed:
             code = int(machine.word[3])
             op, nccl = steps_of(stage)[failed - 1].op, self.session.nccl
-            of_nccl = op == CREATE or call_of(op, nccl) is not None
+            of_nccl = op in MADE_BY or call_of(op, nccl) is not None
             text = nccl.error_text(code, self.comms.first) if of_nccl else self.device_error(code, op)
             raise StepFailed(failed - 1, code, text)
         return times.table()
@@ -178,7 +178,7 @@ class NcclRunner(LoweredRunner):
         until = time.monotonic() + enough_s
         while self._running is running and time.monotonic() < until:
             _, step = self.position()
-            if not (step < len(steps) and steps[step].op in (*CALLS, CREATE)):
+            if not (step < len(steps) and steps[step].op in (*CALLS, *MADE_BY)):
                 return
             time.sleep(0.001)
 

@@ -13,6 +13,7 @@ import pytest
 from omb_py.backends.registry import find
 from omb_py.suites.registry import BENCHMARKS
 from tests.support import conformance
+from tests.support.capabilities import benchmarks_of
 from tests.support.machines.mpi import report
 
 QUICK = (
@@ -21,13 +22,14 @@ QUICK = (
     *("corandom", "exchange_put", "sendrecv_replace", "comm_split"),
 )
 """A benchmark of each kind of call. The other quick launches take more of them, with one type."""
-OTHERS = sorted(set(BENCHMARKS) - set(QUICK))
+OF_MPI = benchmarks_of("mpi")
+OTHERS = sorted(set(OF_MPI) - set(QUICK))
 
 
 @cache
 def launched(ranks: int, quick: bool) -> dict[str, list[str]] | AssertionError:
     """What one launch of real MPI said: benchmark -> complaints. A failed launch is not tried again."""
-    names = list(QUICK) if quick else OTHERS if ranks == 2 else [*BENCHMARKS]
+    names = list(QUICK) if quick else OTHERS if ranks == 2 else [*OF_MPI]
     if ranks == 4:
         names = [name for name in names if not BENCHMARKS[name].ranks.admits(3)]
     try:
@@ -53,7 +55,7 @@ def test_two_ranks_of_mpi_move_every_byte(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", OF_MPI)
 def test_more_ranks_of_mpi_move_every_byte(name: str) -> None:
     """Three ranks, or four where a benchmark does not admit three."""
     assert complaints_on_mpi(name, 3 if BENCHMARKS[name].ranks.admits(3) else 4, False) == []

@@ -34,7 +34,7 @@ FAMILIES = {
     "neighborhood": [*_NEIGHBORS.split(), *(f"i{name}" for name in _NEIGHBORS.split())],
     "one-sided": _ONE_SIDED.split(),
     "imb": _IMB.split(),
-    "others": ["init", "hello", "comm_dup", "comm_split", "comm_create", "noise", "step"],
+    "others": ["init", "hello", "comm_dup", "comm_split", "comm_create", "comm_shrink", "comm_grow", "noise", "step"],
 }
 ALL = [name for names in FAMILIES.values() for name in names]
 MOCK = "--backend mock --mock noise=0.05 --seed 7"

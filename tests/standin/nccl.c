@@ -75,6 +75,9 @@ typedef struct {
   long executed;
   int min_ctas, max_ctas, policy, registered;
   int awaited[MOST_RANKS]; /* signals of each rank that a wait has taken */
+  char name[81]; /* of what its ranks share */
+  long shrunk, grown; /* communicators that came from it */
+  int growing; /* an id for a grow is still unused */
   unsigned algorithms; /* by NCCL_ALGO; 0: its own choice */
   char protocol[16];
   struct { int op, dtype; double factor; } made[MOST_MADE]; /* reductions of its own */
@@ -431,6 +434,7 @@ ncclResult_t ncclCommInitRank(void** comm, int size, ncclUniqueId id, int rank) 
   if (c->shared == MAP_FAILED) return fail(SYSTEM, strerror(errno));
   c->size = size;
   c->rank = rank;
+  snprintf(c->name, sizeof c->name, "%.80s", id.internal);
   if (getenv("NCCL_ALGO") && !(c->algorithms = by_variable(getenv("NCCL_ALGO"))))
     return fail(USAGE, "stand-in: an unknown word in NCCL_ALGO");
   if (getenv("NCCL_PROTO")) snprintf(c->protocol, sizeof c->protocol, "%s", getenv("NCCL_PROTO"));
@@ -514,6 +518,44 @@ ncclResult_t ncclCommSplit(Comm* c, int color, int key, void** made, Config* con
     part->policy = c->policy;
   }
   return code;
+}
+
+/* Those who stay know the name by the parent's: the excluded ranks do not come. */
+ncclResult_t ncclCommShrink(Comm* c, int* excluded, int count, void** made, Config* config, int flags) {
+  if (version() < 22700) return fail(USAGE, "stand-in: no shrink before 2.27");
+  if (count < 1 || count >= c->size || config || flags) return fail(ARGUMENT, "stand-in: a shrink that nobody asked for");
+  int rank = c->rank;
+  for (int i = 0; i < count; i++) {
+    if (excluded[i] == c->rank) return fail(ARGUMENT, "stand-in: an excluded rank has called");
+    rank -= excluded[i] < c->rank;
+  }
+  ncclUniqueId id = {{0}};
+  snprintf(id.internal, sizeof id.internal, "%.80s-less-%ld", c->name, ++c->shrunk);
+  return ncclCommInitRank(made, c->size - count, id, rank);
+}
+
+ncclResult_t ncclCommGetUniqueId(Comm* c, ncclUniqueId* id) {
+  if (version() < 22900) return fail(USAGE, "stand-in: no grow before 2.29");
+  if (c->growing) return fail(USAGE, "stand-in: an id for a grow is still unused");
+  c->growing = 1;
+  snprintf(id->internal, sizeof id->internal, "%.80s-more-%ld", c->name, c->grown + 1);
+  return OK;
+}
+
+/* Old ranks know the name by the parent's, the root checks that it is that of its id, new ones have the id alone. */
+ncclResult_t ncclCommGrow(Comm* c, int size, const ncclUniqueId* id, int rank, void** made, Config* config) {
+  if (version() < 22900) return fail(USAGE, "stand-in: no grow before 2.29");
+  if (!c) {
+    if (!id || rank < 0 || rank >= size) return fail(ARGUMENT, "stand-in: a new rank needs an id and a number");
+    return config ? ncclCommInitRankConfig(made, size, *id, rank, config) : ncclCommInitRank(made, size, *id, rank);
+  }
+  if (rank != -1 || config || size <= c->size) return fail(ARGUMENT, "stand-in: a grow that nobody asked for");
+  if (!id != !c->growing) return fail(ARGUMENT, "stand-in: the root alone has an id");
+  ncclUniqueId own = {{0}};
+  snprintf(own.internal, sizeof own.internal, "%.80s-more-%ld", c->name, ++c->grown);
+  if (id && memcmp(id, &own, sizeof own)) return fail(ARGUMENT, "stand-in: the id is that of another grow");
+  c->growing = 0;
+  return ncclCommInitRank(made, size, own, c->rank);
 }
 
 /* memory that other processes can open by its file */

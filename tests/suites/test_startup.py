@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.groups import on
 from omb_py.engine.program.language import Lap, Stage, body
 from omb_py.errors import EnvironmentProblem
-from omb_py.options.table import make_cell
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured, session
 
-MADE = {"comm_dup": steps.comm_dup(), "comm_split": steps.comm_split(2), "comm_create": steps.comm_create()}
+OTHERS = (0, 1)
+"""All ranks but the last of three."""
+MADE = {
+    "comm_dup": steps.comm_dup(),
+    "comm_split": steps.comm_split(2),
+    "comm_create": steps.comm_create(),
+    "comm_grow": steps.comm_grow(OTHERS),
+}
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -22,6 +31,25 @@ def test_making_is_timed_and_freeing_is_not(name: str) -> None:
     free, barrier = steps.comm_free(), steps.barrier()
     assert program.stages == (Stage(body(Lap(), MADE[name], Lap("time"), free, barrier)),)
     assert program.buffers == ()
+
+
+def test_the_rank_that_is_left_out_makes_no_call_and_is_not_timed() -> None:
+    shrink = BENCHMARKS["comm_shrink"]
+    programs = [shrink.program(World(rank, 3), cell("comm_shrink")) for rank in range(3)]
+    free, barrier = on(steps.comm_free(), OTHERS), steps.barrier()
+    stays = (Stage(body(Lap(), steps.comm_shrink(OTHERS), Lap("time"), free, barrier)),)
+    assert [program.stages for program in programs] == [stays, stays, (Stage(body(Lap(), Lap("time"), barrier)),)]
+    assert shrink.timed_ranks(3) == (0,)
+    done = measured("comm_shrink", 5, "alpha=1us", iterations=3)
+    assert done.laps["time"] == [pytest.approx(2, rel=0.1)], "as many as agree among four"
+
+
+@pytest.mark.parametrize("name", ["comm_shrink", "comm_grow"])
+@pytest.mark.parametrize("backend", ["mpi", "gloo", "ucc", "oneccl"])
+def test_other_libraries_have_no_communicator_that_shrinks_or_grows(backend: str, name: str) -> None:
+    benchmark = BENCHMARKS[name]
+    reason = capabilities_of()[backend].why_not(benchmark, usual_cell(benchmark))
+    assert reason.endswith("has no communicator that shrinks or grows: use --backend nccl")
 
 
 @pytest.mark.parametrize("name", MADE)

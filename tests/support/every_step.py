@@ -78,6 +78,8 @@ TEXTS: dict[str, tuple[Step, str]] = {
     "comm_dup": (steps.comm_dup(), "comm_dup"),
     "comm_split": (steps.comm_split(2), "comm_split into 2"),
     "comm_create": (steps.comm_create(), "comm_create of all ranks"),
+    "comm_shrink": (steps.comm_shrink((0,)), "comm_shrink, among ranks 0"),
+    "comm_grow": (steps.comm_grow((0, 1)), "comm_grow from ranks 0, 1"),
     "comm_free": (steps.comm_free(), "comm_free"),
     "compute": (steps.compute(12_500), "compute 12.5 us"),
     "zero": (steps.zero(A), "zero 8 B of a"),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from omb_py.backends.mock.algorithms import AlgorithmSelection
 from omb_py.backends.mock.config import Config
 from omb_py.engine.program.groups import Group
+from omb_py.engine.program.steps import COMMUNICATORS
 
 Port = tuple[str, int, int]
 """("nic" or "channel", node, number on the node)."""
@@ -155,7 +156,7 @@ class Costs:
         planted = self.algorithms.of(op, self.ranks, nbytes) if self.algorithms else None
         if planted is not None:
             return planted.alpha + nbytes * planted.beta
-        match op.removesuffix("v").removesuffix("w"):
+        match op if op in COMMUNICATORS else op.removesuffix("v").removesuffix("w"):
             case "barrier":
                 return self.barrier()
             case "bcast":
@@ -170,8 +171,10 @@ class Costs:
                 return self.allgather(nbytes)
             case "alltoall":
                 return self.alltoall(nbytes)
-            case "comm_dup" | "comm_create":  # to agree on a number
+            case "comm_dup" | "comm_create" | "comm_grow":  # to agree on a number
                 return self.allreduce(8)
+            case "comm_shrink":  # so among those who stay; one alone asks somebody, too
+                return max(self.allreduce(8), self.message(8))
             case "comm_split":  # to tell each other colour and key
                 return self.allgather(8)
             case "comm_free":

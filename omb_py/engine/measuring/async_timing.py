@@ -86,8 +86,8 @@ def split(nodes: Body) -> CutBody | None:
     laps = [number for number, node in enumerate(nodes) if isinstance(node, (Lap, Stamp))]
     if len(laps) != 2 or nodes[laps[0]] != Lap() or nodes[laps[1]] != Lap(TIME):
         return None
-    if nodes[laps[0] + 1 : laps[1]] == (Step("barrier", {}),):
-        return None  # its own synchronise is a part of it
+    if nodes[laps[0] + 1 : laps[1]] in ((), (Step("barrier", {}),)):
+        return None  # nothing is enqueued, or its own synchronise is a part of it
     if any(isinstance(node, Step) and node.op in COMMUNICATORS for node in nodes):
         return None  # they are done when they return, so there is nothing to wait for
     waits = {"wait", "waitall"}

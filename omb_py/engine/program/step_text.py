@@ -195,6 +195,8 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     "comm_dup": lambda step: "comm_dup",
     "comm_split": lambda step: f"comm_split into {step['parts']}",
     "comm_create": lambda step: "comm_create of all ranks",
+    "comm_shrink": lambda step: "comm_shrink",
+    "comm_grow": lambda step: f"comm_grow from ranks {among(step['old'])}",
     "comm_free": lambda step: "comm_free",
     **dict.fromkeys(OPERATIONS, _one_sided),
     **dict.fromkeys(SYNCHRONISATIONS, _synchronise),

@@ -21,7 +21,9 @@ PREFIXES: Final = ("scan", "exscan")
 """Reductions over the ranks up to each; only guidelines use them."""
 
 
-COMMUNICATORS: Final = ("comm_dup", "comm_split", "comm_create", "comm_free")
+RESIZED: Final = ("comm_shrink", "comm_grow")
+"""Communicators with fewer or more ranks than the one that they come from."""
+COMMUNICATORS: Final = ("comm_dup", "comm_split", "comm_create", *RESIZED, "comm_free")
 
 
 TWO_SLOTS: Final = Requests(0, 2)
@@ -231,6 +233,16 @@ def comm_split(parts: int) -> Step:
 def comm_create() -> Step:
     """Create a communicator from the group of all ranks."""
     return Step("comm_create", {})
+
+
+def comm_shrink(staying: Ranks) -> Step:
+    """Create a communicator of the ranks that stay, without the others, which do not call it."""
+    return Step("comm_shrink", {"group": staying})
+
+
+def comm_grow(old: Ranks) -> Step:
+    """Create a communicator of all ranks from that of the old ones; the others join."""
+    return Step("comm_grow", {"old": old})
 
 
 def comm_free() -> Step:

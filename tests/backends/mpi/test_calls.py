@@ -227,8 +227,9 @@ ELSEWHERE = {
     "stencil2d": "tests/suites/imb/test_stencils.py",
     "stencil3d": "tests/suites/imb/test_stencils.py",
     "step": "tests/backends/test_workloads.py",
+    **dict.fromkeys(("comm_shrink", "comm_grow"), "tests/backends/nccl/test_nccl.py"),
 }
-"""Those without calls of their own, and those that need several nodes, with the test that has them."""
+"""Those without calls of their own, of NCCL alone, and those that need several nodes, with the test that has them."""
 
 
 @cache

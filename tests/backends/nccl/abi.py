@@ -69,7 +69,8 @@ _OPERANDS: Final = {
     "size_t": "count received block one at",
     "ncclDataType_t": "dtype char",
     "ncclRedOp_t": "op max",
-    "int": "root peer rank color descriptors",
+    "int": "root peer rank color descriptors excluded_count",
+    "int *": "excluded",
     "ncclComm_t": "comm made",
     "ncclComm_t *": "new_comm",
     "cudaStream_t": "stream",
@@ -93,7 +94,8 @@ _EARLIER_IN_RCCL: Final = ("ncclAlltoAll", "ncclGather", "ncclScatter")
 _BY_CTYPES: Final = (
     "ncclGetVersion ncclGetErrorString ncclGetLastError ncclGetUniqueId ncclCommInitRank ncclCommInitRankConfig "
     "ncclCommDestroy ncclCommAbort ncclCommGetAsyncError ncclMemAlloc ncclMemFree ncclCommRegister ncclCommDeregister "
-    "ncclCommWindowRegister ncclCommWindowDeregister ncclRedOpCreatePreMulSum ncclRedOpDestroy ncclCommMemStats"
+    "ncclCommWindowRegister ncclCommWindowDeregister ncclRedOpCreatePreMulSum ncclRedOpDestroy ncclCommMemStats "
+    "ncclCommGetUniqueId ncclCommGrow"
 ).split()
 _LOAD: Final = """
 import ctypes, json, sys

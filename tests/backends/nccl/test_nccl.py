@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from omb_py.backends.nccl.calls import CALLS, OPS, TYPES, NcclResolver, handles
 from omb_py.backends.nccl.capabilities import CAPABILITIES
+from omb_py.backends.nccl.communicators import Communicators
 from omb_py.backends.nccl.config import UNDEFINED, communicator_config
 from omb_py.backends.nccl.family import NCCL, RCCL
 from omb_py.backends.nccl.library import FUNCTIONS_SINCE, load, version_of
@@ -24,6 +26,7 @@ from omb_py.engine.measuring.async_timing import MODES
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import FP8
+from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Region, Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell
@@ -278,6 +281,88 @@ def test_a_split_is_given_colour_and_key_and_a_duplicate_is_one_of_one_colour() 
     assert [arg.base for arg in split.args[:3]] == [77, 1, 3] and split.args[4].base == 0
     assert [arg.base for arg in duplicate.args[:3]] == [77, 0, 3] and duplicate.address == split.address
     assert (free.args[0].base, free.args[0].load) == (split.args[3].base, 8)
+
+
+@needs_compiler
+def test_a_shrink_is_given_who_leaves_and_runs_on_the_communicator_of_all() -> None:
+    comms: Any = SimpleNamespace(memory=None, device=None, config=None, handle_of=lambda group: 88 if group else 77)
+    for rank, lowered_steps in ((0, 3), (3, 0)):
+        program, _ = lowered(
+            BENCHMARKS["comm_shrink"].program(World(rank, 4), make_cell("comm_shrink", "nccl", "native", 0)),
+            World(rank, 4),
+            lambda op: True,
+        )
+        nodes = [node for node, _ in walk(program.stages[0].variants[0]) if isinstance(node, Step)]
+        assert len(nodes[:lowered_steps]) == lowered_steps and groups_of(program) == []
+    resolver = NcclResolver(load_standin(), comms, World(0, 4), handles(1))
+    shrink = resolver(Step("comm_shrink", {"excluded": (3,)}))
+    assert [arg.base for arg in shrink.args[::2]] == [77, 1, 0] and shrink.args[5].base == 0
+    assert ctypes.c_int.from_address(shrink.args[1].base).value == 3
+
+
+class Growing:
+    """A library that notes how it is asked to grow a communicator."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+
+    def grow_id(self, comm: int) -> bytes:
+        self.asked.append(("id of", comm))
+        return b"id"
+
+    def grow(self, *words: Any) -> int:
+        self.asked.append(words)
+        return 99
+
+
+@pytest.mark.parametrize(
+    ("rank", "old", "asked"),
+    [
+        (0, (0, 1), [("id of", 77), (77, 3, b"id", -1)]),
+        (1, (0, 1), [(77, 3, b"", -1)]),
+        (2, (), [(0, 3, b"id", 2, None)]),
+    ],
+)
+def test_the_root_alone_gives_the_id_and_who_joins_has_no_communicator(
+    rank: int, old: tuple[int, ...], asked: list[Any]
+) -> None:
+    """As nccl.h has it of 2.32: of the old ranks the root passes the id, and all of them -1 as their rank."""
+    comms = Communicators.__new__(Communicators)
+    session: Any = SimpleNamespace(rank=rank, size=3, share=lambda text: b"id", limited=lambda settings: settings)
+    comms._session, comms.settings, comms.peers, comms.groups = session, Settings(), 0, {(0, 1): 77}
+    comms.library = library_that_grows = cast("Any", Growing())
+    assert comms.grown(old) == 99 and library_that_grows.asked == asked
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_communicators_shrink_and_grow_in_every_iteration() -> None:
+    """The stand-in refuses a call of the rank that leaves, a second id before a grow, and an id of another grow."""
+    cells: list[Cell] = [
+        {"benchmark": "comm_shrink"},
+        {"benchmark": "comm_grow"},
+        {"benchmark": "allreduce", "size": 64},
+    ]
+    done = report("tests.support.sessions.nccl_cells", 3, cells, STANDIN_VERSION="22907")
+    assert [cell["wrong"] for cell in done] == [None, None, 0]
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize(("name", "version", "since"), [("Shrink", "22605", "2.27"), ("Grow", "22803", "2.29")])
+def test_an_older_library_has_none_that_shrinks_or_grows(name: str, version: str, since: str) -> None:
+    code, text = _cli(
+        f"comm_{name.lower()}",
+        "--backend",
+        "nccl",
+        "-d",
+        "sim",
+        "-n",
+        "2",
+        OMB_PY_NCCL=str(library()),
+        STANDIN_VERSION=version,
+    )
+    assert code == 3 and f"has no ncclComm{name}, which came with {since}: use a newer version" in text
 
 
 @needs_compiler

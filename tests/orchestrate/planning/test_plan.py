@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omb_py.engine.program.benchmark import Needs
+from omb_py.engine.program.steps import RESIZED
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.options.table import takes
@@ -225,7 +226,7 @@ def test_barrier_is_not_named_where_it_cannot_help() -> None:
 
 
 @given(
-    st.sampled_from(list(BENCHMARKS)),
+    st.sampled_from([name for name in BENCHMARKS if name not in RESIZED]),
     st.integers(1, 3),
     st.lists(st.sampled_from(["native", "mpi4py"]), unique=True),
     st.sampled_from([None, "single", "multiple"]),

@@ -133,12 +133,14 @@ def main() -> None:
     """Every benchmark with both bindings; rank 0 writes BINDING -> NAME -> what each rank called."""
     from omb_py.backends.registry import find
     from omb_py.suites.registry import BENCHMARKS
+    from tests.support.capabilities import benchmarks_of
 
     shim = Shim(os.environ["LD_PRELOAD"].split(":")[0])
     session = find("mpi").connect({"thread_level": "multiple"})
     told: dict[str, dict[str, Any]] = {}
     for binding in ("native", "mpi4py"):
-        for name, benchmark in BENCHMARKS.items():
+        for name in benchmarks_of("mpi"):
+            benchmark = BENCHMARKS[name]
             if benchmark.once or benchmark.ranks.over_nodes or not benchmark.ranks.admits(session.size):
                 continue
             said = session.gather(counted(session, shim, name, binding))
