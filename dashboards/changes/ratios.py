@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -44,14 +45,16 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
     """A row a cell that both sides measured: :data:`COLUMNS`, ``ratio``, ``p``, ``verdict``, and what it came from.
 
     Each launch gives one number, the mean log over its passes. The sides are compared by Welch's t; Holm's method keeps
-    the chance of any wrong verdict among all cells of the pair at :data:`ALPHA`. A change under delta counts as none.
+    the chance of any wrong verdict among all cells of the pair at :data:`ALPHA`. A change under delta counts as none,
+    as does one whose medians are the other way round.
 
     Args:
         pair: two sides.
         frame: rows with :data:`LOG`.
 
     Returns:
-        ``ratio`` is NEW over BASE in times (geometric means of launches); ``verdict`` is ``slower``, ``faster`` or "".
+        ``ratio`` is NEW over BASE in times, of the medians of launches, as curves show and ``compare`` prints it;
+        ``verdict`` is ``slower``, ``faster`` or "".
     """
     import pandas as pd
 
@@ -63,24 +66,27 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
         if new is None:
             continue
         estimate = welch_of_rounded(base, new)
+        base_us, new_us = (statistics.median(map(math.exp, logs)) for logs in (base, new))
         cells.append(
             {
                 KEY: key,
-                "ratio": estimate.ratio,
+                "ratio": new_us / base_us,
+                "judged": estimate.ratio,
                 "p": estimate.p,
-                "base_us": math.exp(sum(base) / len(base)),
-                "new_us": math.exp(sum(new) / len(new)),
+                "base_us": base_us,
+                "new_us": new_us,
                 "launches_base": len(base),
                 "launches_new": len(new),
             }
         )
-    table = pd.DataFrame(cells, columns=[KEY, "ratio", "p", "base_us", "new_us", "launches_base", "launches_new"])
+    names = [KEY, "ratio", "judged", "p", "base_us", "new_us", "launches_base", "launches_new"]
+    table = pd.DataFrame(cells, columns=names)
     adjusted = holm([float(p) for p in table["p"]])
     words = []
-    for ratio, p in zip(table["ratio"], adjusted, strict=True):
-        beyond = p <= ALPHA / 2 and abs(math.log(ratio)) >= math.log1p(DELTA)
-        words.append("" if not beyond else "slower" if ratio > 1 else "faster")
-    judged = table.assign(verdict=words).join(about, on=KEY)
+    for ratio, of_means, p in zip(table["ratio"], table["judged"], adjusted, strict=True):
+        beyond = p <= ALPHA / 2 and abs(math.log(of_means)) >= math.log1p(DELTA)
+        words.append("" if not beyond or (ratio > 1) != (of_means > 1) else "slower" if ratio > 1 else "faster")
+    judged = table.drop(columns="judged").assign(verdict=words).join(about, on=KEY)
     return _with_regions(judged, pair, frame) if len(judged) else judged
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,43 @@ RATES = ("algbw", "busbw", "kept")
 """Quantities of which more is better."""
 
 
-def fastest_at(known: Points, panel: int) -> dict[int, str | None]:
+Verdicts = Mapping[tuple[int, int], str]
+"""(number of ranks or GPUs, message size) -> ``slower``, ``faster`` or "", of the second of two sides."""
+
+
+@dataclass(frozen=True)
+class JudgedPair:
+    """Two sides whose cells were judged, so that no figure of them has a second opinion."""
+
+    base: str
+    new: str
+    verdicts: Verdicts
+
+    def applied(self, fastest: Mapping[int, str | None], known: Points, panel: int) -> dict[int, str | None]:
+        """Who is fastest in a panel, by the verdicts where these two sides are the first two."""
+        grid, middles = known.grid, known.middles(panel)
+        several: dict[int, str | None] = {}
+        for x, side in fastest.items():
+            there = sorted((values[x], name) for name, values in middles.items() if x in values)
+            first = [name for _, name in (reversed(there) if grid.quantity in RATES else there)][:2]
+            verdict = self.verdicts.get((panel, x) if grid.across == "size_bytes" else (x, panel))
+            if {*first} != {self.base, self.new} or verdict is None:
+                several[x] = side
+            else:
+                is_sure = len(there) == 2 or side is not None
+                best = {"slower": self.base, "faster": self.new}.get(verdict) if is_sure else None
+                several[x] = best if best == first[0] else None
+        return several
+
+
+def fastest_at(known: Points, panel: int, judged: JudgedPair | None = None) -> dict[int, str | None]:
     """Value on the x axis -> who is fastest, where two sides or more have it; None where the launches do not tell."""
     launches: dict[int, dict[str, list[float]]] = {}
     for side, table in known.of(panel).items():
         for x, values in zip(map(int, table.index), table["values"], strict=True):
             launches.setdefault(x, {})[side] = values
-    return fastest_of(dict(sorted(launches.items())), rate=known.grid.quantity in RATES)
+    best = fastest_of(dict(sorted(launches.items())), rate=known.grid.quantity in RATES)
+    return best if judged is None or known.grid.quantity == "kept" else judged.applied(best, known, panel)
 
 
 def crossovers(fastest: Mapping[int, str | None], grid: PanelGrid) -> list[tuple[float, str]]:
@@ -70,6 +101,6 @@ def _amount(value: float, quantity: str) -> str:
     return theme.duration(value) if quantity == "time" else f"{theme.amount(value)} {UNITS[quantity]}"
 
 
-def finding(name: str, known: Points) -> str:
+def finding(name: str, known: Points, judged: JudgedPair | None = None) -> str:
     """:func:`title` of what is known of all panels that are drawn."""
-    return title(name, known, {panel: fastest_at(known, panel) for panel in known.panels})
+    return title(name, known, {panel: fastest_at(known, panel, judged) for panel in known.panels})

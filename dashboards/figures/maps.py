@@ -48,8 +48,6 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
     worst = _worst(known)
     panels = [_RatioPanel(name, list(records(worst[worst["benchmark"] == name]))) for name in _by_harm(known)]
     drawn = panels[:MOST_PANELS]
-    verdicts = known["verdict"].value_counts()
-    slower, faster = int(verdicts.get("slower", 0)), int(verdicts.get("faster", 0))
     base, new = names
     notes = [
         f"A cell: one message size on one number of {COUNTED[over]}. Orange: {new} takes longer than {base}; "
@@ -71,13 +69,39 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
     ]
     return View(
         "map",
-        f"{names[1]} against {names[0]}: {slower} of {plural(len(known), 'cell')} slower, {faster} faster",
+        f"{names[1]} against {names[0]}: {counted([known], over)}",
         f"Time of {names[1]} over {names[0]}, by message size and {COUNTED[over]}",
         _ratio_figure(drawn, "GPUs" if over == "devices" else "ranks"),
         notes=tuple(notes),
         cells={number: panel.ids for number, panel in enumerate(drawn)},
         **table(heads, lines),
     )
+
+
+def decidable(table: pd.DataFrame) -> pd.Series[bool]:
+    """Whether each cell of ratios has two launches a side: one has no known spread."""
+    return (table[["launches_base", "launches_new"]].astype(int) > 1).all(axis=1)
+
+
+def counted(tables: Iterable[pd.DataFrame], over: str) -> str:
+    """``24 of 312 cells slower, 288 faster``; of cells that launches cannot decide it says so, what to do, and their
+    largest difference. `over` is ``ranks`` or ``devices``."""
+    cells = [cell for table in tables for cell in records(table.assign(decidable=decidable(table)))]
+    decided = [cell.verdict for cell in cells if cell.decidable]
+    text = f"{decided.count('slower')} of {plural(len(decided), 'cell')} slower, {decided.count('faster')} faster"
+    left = [cell for cell in cells if not cell.decidable]
+    if not left:
+        return text
+    open_ = f"nothing can be decided of {plural(len(left), 'cell')} with one launch of a side: --launches 5"
+    most = max(left, key=lambda cell: abs(math.log(cell.ratio)))
+    factor = theme.amount(max(most.ratio, 1 / most.ratio))
+    if float(factor) > 1:
+        count = getattr(most, over)
+        size = "" if theme.absent(most.size_bytes) else f" {size_text(int(most.size_bytes))}"
+        counts = "" if theme.absent(count) else f" on {int(count)} {COUNTED[over]}"
+        word = "slower" if most.ratio > 1 else "faster"
+        open_ += f"; largest difference: {most.benchmark}{size}{counts}, {factor}× {word}"
+    return f"{text}; {open_}" if decided else open_
 
 
 @dataclass(frozen=True)

@@ -66,12 +66,16 @@ def sections(acceptance: AcceptReport, cells: Cells) -> list[Section]:
     report = document_of(acceptance)
     suite, *facts = report.facts
     views = [board(acceptance)] if acceptance.verdicts else []
-    scope = [*facts, f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}"]
+    disturbed = [f"warning: {text}" for text in acceptance.machine.get("warnings", ())]
+    scope = [
+        *(fact for fact in facts if fact not in disturbed),
+        f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}",
+    ]
     incidents = [_incidents(acceptance), _launches(acceptance)]
     measured, scaling = ([s.view for s in draw(cells) if s.view is not None] for draw in (over_size, over_count))
     files = table(("file", "SHA-256"), acceptance.files)
     return [
-        Section("cover", "Acceptance", [suite], tables=[_signatures(acceptance)], label=label_text(report)),
+        Section("cover", "Acceptance", [suite, *disturbed], tables=[_signatures(acceptance)], label=label_text(report)),
         Section("criteria", "Criteria", [], views, tables=[_promises(acceptance, report.tables[0])]),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
         Section("configuration", "Configuration", [], _configuration(acceptance, cells)),

@@ -208,7 +208,8 @@ def picture(
     if not known.known:
         what = "bus bandwidth" if grid.quantity == "busbw" else "time"
         raise UsageError(f"{name} has no {what} over {over}: choose another --quantity or --over")
-    fastest = {panel: fastest_at(known, panel) for panel in known.panels}
+    judged = screen.judged(name, grid.over)
+    fastest = {panel: fastest_at(known, panel, judged) for panel in known.panels}
     marks = {panel: crossovers(each, grid) for panel, each in fastest.items()}
     count = len(known.panels)
     beside = min(size.beside, count if count <= 3 else 2 if count == 4 else 3)

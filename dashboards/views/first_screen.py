@@ -17,7 +17,7 @@ from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.scaling import odd_counts
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, StoredSide, keep_common_method, pairs, rows_of, sides
 from omb_py.dashboards.figures import curves, maps, stragglers
-from omb_py.dashboards.figures.fastest import UNITS, fastest_at, finding, title
+from omb_py.dashboards.figures.fastest import UNITS, JudgedPair, fastest_at, finding, title
 from omb_py.dashboards.figures.launches import cell_name, history
 from omb_py.dashboards.figures.size_by_count import SizeByCount, size_by_count
 from omb_py.dashboards.views import anomalies, checks, comparisons
@@ -41,6 +41,8 @@ NEAR = 1.1
 _ACCEPTED = "accepted"
 KINDS = ("slower", "odd", "faster", "changed")
 """Kinds of lines, in their order."""
+MOST_ASKED = 256
+"""Launches, the newest, that are asked for what else used the machine: each is a file that is opened."""
 MOST_FAILED = 8
 """Lines of criteria of an acceptance that failed."""
 _KIND_OF = {"SLOWER": "slower", "FASTER": "faster"}
@@ -113,6 +115,16 @@ class FirstScreen:
         table = next((table for other, table in self.upgrades if other is pair), None)
         table = ratios.ratios(pair, self.timed) if table is None else table
         return (pair, table) if len(table) else None
+
+    def judged(self, benchmark: str, over: str) -> JudgedPair | None:
+        """The verdicts of the front pair on a benchmark, by number of ranks or GPUs (`over`) and message size."""
+        if self.front is None:
+            return None
+        pair, table = self.front
+        own = table[table["benchmark"] == benchmark]
+        places = zip(own[over].fillna(0).astype(int), own["size_bytes"].fillna(0).astype(int), strict=True)
+        verdicts = dict(zip(places, map(str, own["verdict"]), strict=True))
+        return JudgedPair(pair.base.name, pair.new.name, verdicts)
 
     @cached_property
     def maps(self) -> dict[tuple[str, str], Shown]:
@@ -245,7 +257,7 @@ def over_size_and_count(screen: FirstScreen, benchmark: str) -> Shown | None:
         benchmark,
         times,
         rates,
-        {count: fastest_at(times, count) for count in counts},
+        {count: fastest_at(times, count, screen.judged(benchmark, over)) for count in counts},
         {count: int(nodes[count]) for count in counts if not theme.absent(nodes.get(count))},
     )
     shown = series.concat(part for _, part in parts)
@@ -261,7 +273,7 @@ def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Sh
     """Curves of a benchmark, a panel for each number of ranks or GPUs; None where the quantity is known at no size."""
     rows, sides, notes = _sides_of(screen, benchmark)
     grid = curves.PanelGrid(series.counted_over(rows), quantity=quantity)
-    view = panels_of(sides, benchmark, grid) if sides else None
+    view = panels_of(sides, benchmark, grid, judged=screen.judged(benchmark, grid.over)) if sides else None
     if view is None:
         return None
     return Shown(replace(view, choice=benchmark).noted(notes), series.concat(part for _, part in sides))
@@ -274,13 +286,21 @@ def _sides_of(screen: FirstScreen, benchmark: str) -> tuple[pd.DataFrame, list[t
     return rows, *keep_common_method(parts)
 
 
-def panels_of(sides: curves.Sides, name: str, grid: curves.PanelGrid, banded: bool = False) -> View | None:
+def panels_of(
+    sides: curves.Sides,
+    name: str,
+    grid: curves.PanelGrid,
+    banded: bool = False,
+    judged: JudgedPair | None = None,
+) -> View | None:
     """Panels of some sides with who is fastest as their title; None where the quantity is known at no size."""
     known = curves.points(sides, grid)
     view = curves.multiples(sides, name, known, banded=banded)
     if view is None:
         return None
-    return replace(view, title=finding(name, known), caption=series.caption(series.concat(part for _, part in sides)))
+    return replace(
+        view, title=finding(name, known, judged), caption=series.caption(series.concat(part for _, part in sides))
+    )
 
 
 def _by_change(screen: FirstScreen) -> list[str]:
@@ -322,7 +342,8 @@ def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[
         base, new = screen.cells.store_names[:2]
         tables, names = [table for _, table in screen.upgrades], [new, base]
         others = [item for item in items if not item.about[1]]
-    return f"{names[0]} against {base}: {_counted(tables)}", lacking, others
+    over = series.counted_over(screen.timed)
+    return f"{names[0]} against {base}: {maps.counted(tables, over)}", lacking, others
 
 
 def _measured(screen: FirstScreen) -> str:
@@ -332,12 +353,6 @@ def _measured(screen: FirstScreen) -> str:
         return f"{plural(cells.rows['benchmark'].nunique(), 'benchmark')} measured with {listed(screen.names)}"
     others = {"links": cells.links, "guidelines": cells.guidelines, "settings": cells.trials}
     return f"{listed(name for name, rows in others.items() if len(rows)) or 'nothing'} measured".capitalize()
-
-
-def _counted(tables: Iterable[pd.DataFrame]) -> str:
-    """``24 of 312 cells slower, 288 faster``."""
-    verdicts = [word for table in tables for word in table["verdict"]]
-    return f"{verdicts.count('slower')} of {plural(len(verdicts), 'cell')} slower, {verdicts.count('faster')} faster"
 
 
 def labels(cells: Cells) -> tuple[str, ...]:
@@ -355,7 +370,21 @@ def labels(cells: Cells) -> tuple[str, ...]:
         words.append("STAGED: some bytes on devices travelled through host memory")
     if any(map(_shared, parameters)):
         words.append("SHARED: some ranks shared a device")
-    return tuple(words)
+    return (*words, *_busy(cells))
+
+
+def _busy(cells: Cells) -> Iterator[str]:
+    """That other programs used a machine before launches, as the launches keep it."""
+    newest = cells.rows.sort_values("started_at", ascending=False, kind="stable")["launch_id"].unique()
+    looked = [str(launch) for launch in newest[:MOST_ASKED]]
+    busy = []
+    for launch in looked:
+        match cells.provenance(launch):
+            case {"launch": {"busy_before": str() as text}}:
+                busy.append(text)
+    if busy:
+        of = plural(len(looked), "launch") if len(looked) == len(newest) else f"the newest {len(looked)} launches"
+        yield f"BUSY: before {len(busy)} of {of}, the newest: {busy[0].removeprefix('busy machine: ')}"
 
 
 def _shared(text: str) -> bool:
@@ -364,8 +393,12 @@ def _shared(text: str) -> bool:
 
 
 def _list(screen: FirstScreen, items: list[Item]) -> View:
-    title = "Nothing changed over time beyond the noise, and nothing is odd"
-    title = "What changed, and what is odd" if items else title
+    is_open = screen.front is not None and not bool(maps.decidable(screen.front[1]).any())
+    if is_open and all(item.kind == "odd" for item in items):
+        title = f"{'What' if items else 'Nothing'} is odd; one launch a side cannot tell whether anything changed"
+    else:
+        title = "Nothing changed over time beyond the noise, and nothing is odd"
+        title = "What changed, and what is odd" if items else title
     return View("changes", title, _certainty(screen), None, (), (), items=tuple(items))
 
 

@@ -51,12 +51,14 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def write(place: Path, frame: pd.DataFrame) -> Path:
-    """A file a launch, with the command that measured it."""
+def write(place: Path, frame: pd.DataFrame, busy: str = "") -> Path:
+    """A file a launch, with the command that measured it, and what used the machine before the first launch."""
     for launch, part in frame.groupby("launch_id"):
         rows = [plain(row) for row in part.drop(columns="date").to_dict("records")]
         command = ["/x/omb_py/__main__.py", "allreduce", "-n", "4", "--store", str(place), "--quiet"]
-        write_launch(place, rows, {"run": {"tool": {"command_line": command}}, "launch": {"launch_id": launch}})
+        first = {"busy_before": busy} if busy and part["launch_index"].iloc[0] == 0 else {}
+        about = {"run": {"tool": {"command_line": command}}, "launch": {"launch_id": launch, **first}}
+        write_launch(place, rows, about)
     return place
 
 

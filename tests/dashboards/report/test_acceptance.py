@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> AcceptReport:
     text += criterion('benchmark = "allreduce"\nmax = "0.1 us"', "missed")
     asked = AcceptRequest(CommandLine(), {"seed": 1}, quiet=True, command="omb-py accept mine.toml")
     return accept(parse_suite(text, "f.toml"), asked, tmp_path_factory.mktemp("store"))
+
+
+@pytest.mark.slow
+def test_a_busy_machine_stands_on_the_cover(found: AcceptReport) -> None:
+    said = "busy machine: other programs use 1.5 of 2 cores"
+    page = acceptance_page(replace(found, machine={"warnings": [said]}))
+    assert page.count(said) == 1
+    assert page.index('<main id="cover">') < page.index(f"warning: {said}") < page.index('<main id="criteria">')
 
 
 @pytest.mark.slow

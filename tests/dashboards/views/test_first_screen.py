@@ -9,12 +9,16 @@ import pandas as pd
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.base import series
+from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.base.view import MOST_ITEMS
 from omb_py.dashboards.changes import over_time, ratios, sides
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, parse, query, views
+from omb_py.dashboards.figures import maps
+from omb_py.dashboards.figures.curves import PanelGrid, Points
+from omb_py.dashboards.figures.fastest import JudgedPair, fastest_at
+from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.views.first_screen import near_equal
@@ -164,6 +168,91 @@ def test_one_launch_a_side_is_hatched(tmp_path: Path, frame: pd.DataFrame) -> No
     (view,) = [view for view in report(tmp_path / "s", StoreSelection()).views if view.kind == "map"]
     assert {text for trace in view.spec["data"] for row in trace["text"] for text in row} == {"╱"}
     assert view.spec["layout"]["shapes"] == [] and any("--launches 5" in note for note in view.notes)
+
+
+def test_one_launch_a_side_decides_nothing_and_says_what_to_do(tmp_path: Path, frame: pd.DataFrame) -> None:
+    """No count of slower cells, neither above the map nor in the sentence; the largest difference has its place."""
+    write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
+    made = report(tmp_path / "s", StoreSelection())
+    status, changes = made.first
+    (drawn,) = [view for view in made.views if view.kind == "map"]
+    said = "nothing can be decided of 3 cells with one launch of a side: --launches 5; largest difference: allreduce"
+    for title in (status.title, drawn.title):
+        assert said in title and " slower, " not in title and "× slower" in title and "64 KiB on 4 ranks" in title
+    assert changes.title == "What is odd; one launch a side cannot tell whether anything changed"
+
+
+def test_cells_that_nothing_can_decide_are_counted_apart() -> None:
+    cells = {"benchmark": "bcast", "ranks": [2, 4], "size_bytes": 8, "ratio": [1.2, 0.5], "verdict": ["slower", ""]}
+    table = pd.DataFrame({**cells, "launches_base": [5, 1], "launches_new": 5})
+    text = maps.counted([table], "ranks")
+    assert text.startswith("1 of 1 cell slower, 0 faster; nothing can be decided of 1 cell with one launch of a side")
+    assert text.endswith("largest difference: bcast 8 B on 4 ranks, 2× faster")
+
+
+@pytest.fixture
+def skewed(tmp_path: Path, cell) -> Path:
+    """Two libraries on 2 and 4 ranks; one in three launches of the slower one takes half as long again."""
+    factors = {"MPICH": (1.0, 1.01, 1.02, 1.0, 1.01, 1.02), "Open MPI": (2.0, 2.01, 3.0, 2.02, 2.0, 3.0)}
+    rows = [
+        cell(size / 8 * factor, 6 * number + launch, library=library, size_bytes=size, ranks=ranks)
+        | {"launch_id": name}
+        for number, (library, several) in enumerate(factors.items())
+        for launch, factor in enumerate(several)
+        for ranks in (2, 4)
+        for size in (8, 64)
+        for name in [f"r-{number}-{launch}-{ranks}"]
+    ]
+    frame = pd.DataFrame([row | {"comparability_key": f"k{row['size_bytes']}-{row['ranks']}"} for row in rows])
+    return write(tmp_path / "skewed", frame)
+
+
+def test_one_cell_has_one_ratio_on_a_page(skewed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches are skewed, so that their mean and their median differ: map, sentence, panel and CSV say the median."""
+    made = report(skewed, StoreSelection())
+    (ratio_map,) = [view for view in made.views if view.kind == "map"]
+    (panel,) = [view for view in made.views if view.kind == "size by count"]
+    place = [*ratio_map.columns].index("ratio")
+    judged = {(row[1], row[2]): row[place] for row in ratio_map.rows}
+    assert judged[4, "64 B"] == pytest.approx(2.015 / 1.01, rel=1e-4), "2.26 by geometric means"
+    texts = [note["text"] for note in panel.spec["layout"]["annotations"]]
+    assert texts.count("2.0") == 4 and "MPICH 5.0.2 at every size (2.0×)" in panel.title
+    monkeypatch.setattr(image_export, "browser", lambda otherwise="": "never started")
+    monkeypatch.setattr(image_export, "save_figure", lambda spec, path: None)
+    words = ["plot", "allreduce", "--quantity", "ratio", "--store", str(skewed), "-o", str(tmp_path / "x.png")]
+    assert main([*words, "--data", str(tmp_path / "x.csv")]) == 0
+    numbers = pd.read_csv(tmp_path / "x.csv")
+    drawn = numbers[(numbers["side"] == "Open MPI 5.0.2") & (numbers["ranks"] == 4) & (numbers["size_bytes"] == 64)]
+    assert float(drawn["median"].iloc[0]) == pytest.approx(judged[4, "64 B"], rel=1e-4)
+    (lines,) = [view for view in made.views if view.kind == "multiples"]
+    assert f"up to {theme.amount(judged[4, '64 B'])}× apart" in lines.title
+
+
+def test_who_is_fastest_is_what_the_map_decided() -> None:
+    """One rule: a cell that the map calls level is level in the panel, and one that it calls slower has a lead."""
+    table = {8: (1.0, [1.0, 1.001, 0.999]), 64: (1.2, [1.2, 1.201, 1.199])}
+    launches = {
+        side: pd.DataFrame(
+            {
+                "middle": [1.0 if side == "a" else t[0] for t in table.values()],
+                "launches": 3.0,
+                "values": [[1.0, 1.001, 0.999] if side == "a" else t[1] for t in table.values()],
+            },
+            index=[8, 64],
+        )
+        for side in ("a", "b")
+    }
+    known = Points(PanelGrid(), {(side, 2): rows for side, rows in launches.items()})
+    assert fastest_at(known, 2) == {8: None, 64: "a"}
+    assert fastest_at(known, 2, JudgedPair("a", "b", {(2, 8): "", (2, 64): ""})) == {8: None, 64: None}
+    assert fastest_at(known, 2, JudgedPair("a", "b", {(2, 8): "", (2, 64): "slower"})) == {8: None, 64: "a"}
+
+
+def test_a_busy_machine_is_said_first(tmp_path: Path, frame: pd.DataFrame) -> None:
+    busy = "busy machine: other programs use 1.5 of 2 cores: end them, or expect wide spreads"
+    write(tmp_path / "s", frame, busy)
+    (note,) = report(tmp_path / "s", StoreSelection()).first[0].notes
+    assert note == f"BUSY: before 1 of 6 launches, the newest: {busy.removeprefix('busy machine: ')}"
 
 
 def test_a_step_without_a_new_version_is_dated(cell) -> None:
