@@ -227,8 +227,9 @@
   });
   if (tabs.length) {
     root.classList.add("js");
-    // a store of sweeps alone has its figures in another tab than the first
-    select(panels.find((panel) => panel.querySelector("figure")) ?? panels[0]);
+    // a store of sweeps or of nights alone has its figures in another tab than the first
+    const opened = panels.find((panel) => "opened" in panel.dataset);
+    select(opened ?? panels.find((panel) => panel.querySelector("figure")) ?? panels[0]);
     window.addEventListener("hashchange", open);
     open();
   }

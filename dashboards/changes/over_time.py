@@ -17,6 +17,8 @@ from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.t_test import paired, welch_of_rounded
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pandas as pd
 
 LEAST_STRETCHES = 4
@@ -69,6 +71,26 @@ class TimeStep:
     """The launches of its series in order of time."""
     at: int
     """Place of the first launch of the new level."""
+
+    @property
+    def began_at(self) -> datetime:
+        """The start of that launch."""
+        began: datetime = self.rows["started_at"].iloc[self.at]
+        return began
+
+
+def moved_most(step: TimeStep, frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
+    """The cell that moved most in the direction of a step: its own ratio, of geometric means of launches, and its rows.
+
+    Args:
+        frame: rows of its subject with :data:`omb_py.dashboards.changes.regions.LOG`.
+    """
+    own = frame[frame["launch_id"].isin(step.rows["launch_id"])]
+    after = own["started_at"] >= step.began_at
+    means = [own[there].groupby(KEY, observed=True)[LOG].mean() for there in (~after, after)]
+    moved = (means[1] - means[0]).dropna()
+    key = str((moved if step.ratio > 1 else -moved).idxmax())
+    return math.exp(float(moved[key])), frame[frame[KEY] == key]
 
 
 def launches(frame: pd.DataFrame) -> Launches:

@@ -84,15 +84,16 @@ def decidable(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 def counted(tables: Iterable[pd.DataFrame], over: str) -> str:
-    """``24 of 312 cells slower, 288 faster``; of cells that launches cannot decide it says so, what to do, and their
-    largest difference. `over` is ``ranks`` or ``devices``."""
+    """``24 of 312 cells slower, 288 faster``; of cells that launches cannot decide it says so, and their largest
+    difference. `over` is ``ranks`` or ``devices``."""
     cells = [cell for table in tables for cell in records(table.assign(decidable=decidable(table)))]
     decided = [cell.verdict for cell in cells if cell.decidable]
     text = f"{decided.count('slower')} of {plural(len(decided), 'cell')} slower, {decided.count('faster')} faster"
     left = [cell for cell in cells if not cell.decidable]
     if not left:
         return text
-    open_ = f"nothing can be decided of {plural(len(left), 'cell')} with one launch of a side: --launches 5"
+    of = f" of {plural(len(left), 'more cell')}" if decided else ""
+    open_ = f"one launch of a side decides nothing{of}"
     most = max(left, key=lambda cell: abs(math.log(cell.ratio)))
     factor = theme.amount(max(most.ratio, 1 / most.ratio))
     if float(factor) > 1:
@@ -144,7 +145,7 @@ class _RatioPanel:
         hover = {"hovertext": [[_hover(cell) for cell in row] for row in grid], "hoverinfo": "text"}
         z = [[None if cell is None else math.log2(cell.ratio) for cell in row] for row in grid]
         across, up = list(range(len(self.sizes))), list(range(len(self.counts)))
-        x_axis = place_axis([short_size(size) if size else "no size" for size in self.sizes], 7)
+        x_axis = place_axis([short_size(size) if size or len(self.sizes) > 1 else "no size" for size in self.sizes], 7)
         y_axis = place_axis([str(count or "") for count in self.counts], max(1, len(self.counts)))
         y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if unit else {}
         frame = _frame([[cell is not None and cell.verdict == "slower" for cell in row] for row in grid])

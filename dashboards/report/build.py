@@ -82,6 +82,13 @@ class StoreReport:
         return [item for view in self.first for item in view.items]
 
     @property
+    def opens(self) -> Tab | None:
+        """The tab that the page opens with: History where nights of one side show a change; None: any with a figure."""
+        compared = any(view.kind == "map" for view in self.tabs["Compare"].views)
+        first = next((item.link for item in self.changes), "")
+        return "History" if first and not compared and registry.tab_of(first) == "History" else None
+
+    @property
     def odd(self) -> list[str]:
         """The lines of all tabs."""
         return [line for tab in self.tabs.values() for line in tab.odd]

@@ -52,6 +52,8 @@ class Section:
     """What a reader must know before any number, as that ranks were simulated."""
     tab: bool = False
     """True for one of several of which the reader chooses one; on paper, and without a script, all are there."""
+    opened: bool = False
+    """True for the one that is chosen when the page opens; where none is, it is the first with a figure."""
 
 
 def page(report: StoreReport, written_at: datetime | None = None) -> str:
@@ -61,7 +63,7 @@ def page(report: StoreReport, written_at: datetime | None = None) -> str:
         if name == "Health" and not content.odd:
             odd = [item for item in report.changes if item.kind == "odd"]
             content = replace(content, odd=[item.text for item in odd], odd_count=sum(item.count for item in odd))
-        sections.append(_tab(name, content))
+        sections.append(replace(_tab(name, content), opened=name == report.opens))
     below = f"{report.store} · {report.selection}" if report.selection else report.store
     sections = [] if report.problem else sections
     return document(report.summary, below, sections, written_at, problem=report.problem, extra=_skipped(report))
@@ -284,6 +286,7 @@ def _section(section: Section, first: int, places: Places) -> str:
     tables = "".join(map(table_html, section.tables))
     name = escape(section.name)
     panel = f' class="tab" role="tabpanel" aria-labelledby="tab-{name}"' if section.tab else ""
+    panel += " data-opened" * section.opened
     return f'<main id="{name}"{panel}>{head}{texts}{tables}{"".join(figures)}</main>'
 
 

@@ -544,21 +544,27 @@ def _moved(screen: FirstScreen) -> Iterator[Item]:
     for drift in sorted(screen.drifts, key=lambda drift: -abs(math.log(drift.ratio))):
         more = f"{100 * (drift.ratio - 1):+.0f} %"
         change = f"drifts: {more} from the first launch to the last, without a step at a version"
-        yield _timed_item(screen, drift.subject, change, change, drift.ratio)
+        rows = _any_version(screen.timed, screen.launches.subjects[drift.subject])
+        longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
+        yield _timed_item(screen, drift.subject, change, rows[rows[KEY] == longest], change, drift.ratio)
     for step in over_time.steps(screen.launches, screen.drifts):
-        at = step.rows["started_at"].iloc[step.at]
-        word = "slower" if step.ratio > 1 else "faster"
-        factor = theme.amount(max(step.ratio, 1 / step.ratio))
-        change = f"{factor}× {word} from {at:%Y-%m-%d %H:%M} UTC on, without a new version"
-        yield _timed_item(screen, step.subject, f"is {change}", change, step.ratio)
+        when = f"from {step.began_at:%Y-%m-%d %H:%M} UTC on, without a new version"
+        rows = _any_version(screen.timed, screen.launches.subjects[step.subject])
+        most, cell = over_time.moved_most(step, rows)
+        text = f"is {_factor(step.ratio)} {when}"
+        if abs(math.log(most)) > 2 * abs(math.log(step.ratio)):
+            text += f"; most for {cell_name(cell)}: {_factor(most)}"
+        yield _timed_item(screen, step.subject, text, cell, f"{_factor(most)} {when}", step.ratio)
 
 
-def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, ratio: float) -> Item:
-    rows = _any_version(screen.timed, screen.launches.subjects[subject])
-    longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
-    cell = rows[rows[KEY] == longest]
+def _factor(ratio: float) -> str:
+    return f"{theme.amount(max(ratio, 1 / ratio))}× {'slower' if ratio > 1 else 'faster'}"
+
+
+def _timed_item(screen: FirstScreen, subject: int, text: str, cell: pd.DataFrame, change: str, ratio: float) -> Item:
+    """A line on a subject that moved, with the history of a cell and what changed there."""
     view = screen.commands.on(history(cell, f"{cell_name(cell)}, {series.short(cell)}", change), cell)
-    link = _link("history", benchmark=str(rows["benchmark"].iloc[0]))
+    link = _link("history", benchmark=str(cell["benchmark"].iloc[0]))
     kind = "slower" if ratio > 1 else "faster"
     return Item(kind, f"{screen.launches.name(subject)} {text}", view, link)
 

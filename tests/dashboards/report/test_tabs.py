@@ -13,6 +13,7 @@ from omb_py.dashboards.base.reading import StoreSelection, parse
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.report.build import MOST_FIGURES, StoreReport, report
 from omb_py.dashboards.report.html_page import page, split_captions
+from tests.lab.results import pictures
 from tests.support import gpu_store
 
 BENCHMARKS = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter", "scatter")
@@ -83,3 +84,23 @@ def test_what_all_captions_share_is_said_once() -> None:
     assert common == ["All figures here: native · sync barrier."]
     assert [view.caption for view in kept] == ["a", "b", "native · c"]
     assert split_captions(views[:1]) == ([], views[:1])
+
+
+def test_nights_of_one_library_open_on_their_history(tmp_path: Path) -> None:
+    """Two versions are compared first; so is what nothing happened to."""
+    stores = {name: tmp_path / name for name in ("step", "sound", "versions")}
+    pictures.write_nights(stores["step"])
+    pictures.write_nights(stores["sound"], slower=1.0)
+    gpu_store.write(stores["versions"], (2,), BENCHMARKS[:1])
+    made = {name: report(store, StoreSelection()) for name, store in stores.items()}
+    assert {name: each.opens for name, each in made.items()} == {"step": "History", "sound": None, "versions": None}
+    (line,) = made["step"].changes
+    assert line.text.endswith(
+        "from 2026-04-01 08:00 UTC on, without a new version; most for allreduce 64 KiB: 1.2× slower"
+    )
+    title = made["step"].tabs["History"].views[0].title
+    assert title.startswith("allreduce 64 KiB") and "1.2× slower from 2026-04-01" in title, "where it moved"
+    assert ['<main id="history" class="tab"' in part for part in page(made["step"]).split(" data-opened")] == [
+        True,
+        False,
+    ]

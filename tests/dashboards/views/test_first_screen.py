@@ -176,9 +176,10 @@ def test_one_launch_a_side_decides_nothing_and_says_what_to_do(tmp_path: Path, f
     made = report(tmp_path / "s", StoreSelection())
     status, changes = made.first
     (drawn,) = [view for view in made.views if view.kind == "map"]
-    said = "nothing can be decided of 3 cells with one launch of a side: --launches 5; largest difference: allreduce"
+    said = "one launch of a side decides nothing; largest difference: allreduce"
     for title in (status.title, drawn.title):
         assert said in title and " slower, " not in title and "× slower" in title and "64 KiB on 4 ranks" in title
+    assert "Hatched: one launch of a side, so no known noise: --launches 5 gives it." in drawn.notes
     assert changes.title == "What is odd; one launch a side cannot tell whether anything changed"
 
 
@@ -186,7 +187,7 @@ def test_cells_that_nothing_can_decide_are_counted_apart() -> None:
     cells = {"benchmark": "bcast", "ranks": [2, 4], "size_bytes": 8, "ratio": [1.2, 0.5], "verdict": ["slower", ""]}
     table = pd.DataFrame({**cells, "launches_base": [5, 1], "launches_new": 5})
     text = maps.counted([table], "ranks")
-    assert text.startswith("1 of 1 cell slower, 0 faster; nothing can be decided of 1 cell with one launch of a side")
+    assert text.startswith("1 of 1 cell slower, 0 faster; one launch of a side decides nothing of 1 more cell")
     assert text.endswith("largest difference: bcast 8 B on 4 ranks, 2× faster")
 
 

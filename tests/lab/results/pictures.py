@@ -10,10 +10,14 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from omb_py.cli import main as omb_py
+from omb_py.results.store.write import write_launch
 from tests.dashboards.stores import ACCEPTANCE, OSU
 from tests.support import gpu_store, planted_cluster, planted_store
 from tests.support.browser import chromium, missing, resize, until
@@ -62,6 +66,40 @@ def _osu(store: Path, libraries: int) -> None:
         _run(f"results import osu.log --set ranks=4 --set library=lib{number} --store {store}")
 
 
+def _imb(store: Path) -> None:
+    """IMB's table of PingPong and Allreduce, of two libraries."""
+    for number, library in enumerate(("Intel MPI", "MPICH")):
+        lines = []
+        for ranks, name, heads in (
+            (2, "PingPong", "t[usec]   Mbytes/sec"),
+            (4, "Allreduce", "t_min[usec]  t_max[usec]  t_avg[usec]"),
+        ):
+            lines += ["#" + "-" * 60, f"# Benchmarking {name}", f"# #processes = {ranks}", "#" + "-" * 60]
+            lines += [f"       #bytes #repetitions  {heads}"]
+            for size in (0, *(1 << n for n in range(0, 23, 2))):
+                time = (0.9 + 0.2 * number) * ranks / 2 + size / (8000 - 1500 * number)
+                last = (f"{size / time:12.2f}",) if ranks == 2 else (f"{1.1 * time:12.2f}", f"{1.05 * time:12.2f}")
+                lines += [f"{size:13d} {1000:12d} {time:12.2f} {' '.join(last)}"]
+        Path("imb.log").write_text("\n".join(lines) + "\n")
+        _run("results import imb.log --set", f"library={library}", "--store", str(store))
+
+
+def write_nights(store: Path, slower: float = 1.2) -> None:
+    """Forty nights of one library; from the thirtieth on an allreduce of 64 KiB takes so much longer."""
+    rng = np.random.default_rng(1)
+    for night in range(40):
+        rows = []
+        for size in (8, 1024, 65536):
+            factor = slower if size == 65536 and night >= 30 else 1.0
+            time = (2 + size / 8000) * factor * float(np.exp(rng.normal(0, 0.01)))
+            rows.append(planted_store.made_up("allreduce", size, 8, planted_store.VERSIONS[0], time, None, rng))
+        launch = f"night-{night}"
+        started = planted_store.FIRST + timedelta(days=night)
+        for row in rows:
+            row |= {"run_id": launch, "launch_id": f"{launch}-0", "started_at": started.isoformat()}
+        write_launch(store, rows, {"launch": {"launch_id": f"{launch}-0"}})
+
+
 def _accepted(store: Path) -> None:
     Path("small.toml").write_text(ACCEPTANCE)
     _run(f"accept small.toml --backend mock --store {store} --output acceptance.html")
@@ -86,6 +124,8 @@ STORES: Mapping[str, Callable[[Path], object]] = {
     "several-libraries": lambda store: planted_cluster.write(store, 101),
     "nccl-tests": _imported,
     "omb": lambda store: _osu(store, 1),
+    "imb": _imb,
+    "nights": write_nights,
     "twenty-libraries": lambda store: _osu(store, 20),
     "suite": lambda store: _run(f"run quick -n 4 -i 4 {MOCK} --store {store}"),
     "comparison": _compared,
