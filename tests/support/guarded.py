@@ -34,7 +34,8 @@ from omb_py.engine.native.translate import Assembler
 from omb_py.engine.program.benchmark import Cell
 from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.guidelines import patterns
-from omb_py.suites.registry import BENCHMARKS, find
+from omb_py.suites.registry import find
+from tests.support.capabilities import benchmarks_of
 
 PAGE = mmap.PAGESIZE
 CANARY = 0xC5
@@ -157,8 +158,8 @@ PLANTED = {
 
 
 def guarded_cells(ranks: int, sizes: tuple[int, ...]) -> Iterator[Cell]:
-    """Every benchmark and guideline at these sizes; one-sided ones with windows in guarded memory."""
-    for benchmark in (*BENCHMARKS.values(), *patterns.BENCHMARKS.values()):
+    """Every benchmark of MPI and guideline at these sizes; one-sided ones with windows in guarded memory."""
+    for benchmark in (*map(find, benchmarks_of("mpi")), *patterns.BENCHMARKS.values()):
         if benchmark.ranks.admits(ranks) and not benchmark.ranks.over_nodes:
             usual = make_cell(benchmark, "mpi", "native", 24, window=3, iterations=2, auto=False, warmup=1)
             usual = change_cell(usual, validate=checkable(benchmark), iterations=1 if benchmark.once else 2)

@@ -11,13 +11,14 @@ import pytest
 
 from omb_py.engine.native.translate import Arg, Machine
 from omb_py.engine.program.language import Repeat
+from omb_py.engine.program.steps import RESIZED
 from tests.support import guarded
 from tests.support.every_step import TEXTS
 from tests.support.machine import call, libc, run
 from tests.support.machines.mpi import report, run_command
 
-NOT_ON_MPI = {"matmul", "zero"}
-"""Steps of a device, and of a workload's computation."""
+NOT_ON_MPI = {"matmul", "zero", *RESIZED}
+"""Steps of a device, of a workload's computation, and of NCCL alone."""
 OF_A_CHECK = {"flip"}
 """A byte is inverted only where --inject asks for it."""
 IN_ANOTHER_FORM = {"psend", "precv", "answer"}
