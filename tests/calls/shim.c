@@ -16,7 +16,7 @@ static void *library;
 
 void counted_bind(const char *path) { library = dlopen(path, RTLD_NOW); }
 void counted_start(void) { count = 0; on = 1; }
-int counted_stop(void) { on = 0; return count; }
+int counted_stop(void) { on = 0; return count < MAX_CALLS ? count : MAX_CALLS; }
 const char *counted_name(int i) { return calls[i].name; }
 const long *counted_operands(int i) { return calls[i].operand; }
 const long *counted_array(int i, int operand) { return calls[i].array[operand]; }
@@ -25,13 +25,13 @@ const long *counted_array(int i, int operand) { return calls[i].array[operand]; 
   long NAME(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k, long l, long m) {  \
     static fn next;                                                                                                     \
     if (!next) next = (fn)dlsym(library, "P" #NAME);                                                                    \
-    if (on && count < MAX_CALLS) {                                                                                      \
+    int own = on ? __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) : MAX_CALLS; /* threads call at the same time */     \
+    if (own < MAX_CALLS) {                                                                                              \
       long given[OPERANDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m};                                                   \
-      calls[count].name = #NAME;                                                                                        \
-      memcpy(calls[count].operand, given, sizeof given);                                                                \
+      calls[own].name = #NAME;                                                                                          \
+      memcpy(calls[own].operand, given, sizeof given);                                                                  \
       for (int at = 0; at < OPERANDS; at++)                                                                             \
-        if ((ARRAYS) >> at & 1 && given[at]) memcpy(calls[count].array[at], (void *)given[at], 8 * (1 + WIDE(NAME)));   \
-      count++;                                                                                                          \
+        if ((ARRAYS) >> at & 1 && given[at]) memcpy(calls[own].array[at], (void *)given[at], 8 * (1 + WIDE(NAME)));     \
     }                                                                                                                   \
     return next(a, b, c, d, e, f, g, h, i, j, k, l, m);                                                                 \
   }
