@@ -137,7 +137,7 @@ def test_one_slowdown_of_several_benchmarks_is_one_line(tmp_path: Path) -> None:
     assert made.first[1].caption.endswith("would be at most 1 %")
     head, _, rest = slower.text.partition(": ")
     assert (
-        head == "3 benchmarks 1.29 to 1.3× slower with NCCL 2.27.3 than with 2.21.5 at 64 KiB to 1 MiB, 32 to 64 GPUs"
+        head == "3 benchmarks 1.3 to 1.31× slower with NCCL 2.27.3 than with 2.21.5 at 64 KiB to 1 MiB, 32 to 64 GPUs"
     )
     names, _, cells = rest.partition(" (")
     assert sorted(names.split(", ")) == ["allgather", "allreduce", "bcast"] and cells == "18 of 234 cells)"
