@@ -64,6 +64,15 @@ def amount(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
 
 
+def factor_text(ratio: float) -> str:
+    """How many times slower, or faster, a time is, from its ratio to another.
+
+    >>> factor_text(1.204), factor_text(0.5)
+    ('1.2× slower', '2× faster')
+    """
+    return f"{amount(max(ratio, 1 / ratio))}× {'slower' if ratio > 1 else 'faster'}"
+
+
 def in_unit(value: float, dimension: Dimension, given: str = "") -> str:
     """A time in µs, a rate in MB/s or a share in %, in the unit that is given or else suits its size.
 

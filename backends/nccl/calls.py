@@ -209,8 +209,7 @@ class NcclResolver:
         if word in ("new_comm", "made"):
             return Arg(int(self._created.ctypes.data), load=8 * (word == "made"))
         if word == "excluded":
-            self._counts.append(np.array(step["excluded"], np.int32))
-            return Arg(int(self._counts[-1].ctypes.data))
+            return self._kept(np.array(step["excluded"], np.int32))
         if word == "excluded_count":
             return Arg(len(step["excluded"]))
         if word == "color":
@@ -258,13 +257,16 @@ class NcclResolver:
     def _numbers(self, nbytes: Sequence[int], step: Step) -> Arg:
         """The address of an array of numbers of elements."""
         item = DTYPES[step["dtype"]].itemsize
-        self._counts.append(np.array([one // item for one in nbytes], np.uint64))
-        return Arg(int(self._counts[-1].ctypes.data))
+        return self._kept(np.array([one // item for one in nbytes], np.uint64))
 
     def _descriptor(self, step: Step) -> Arg:
         """The address of an ncclWaitSignalDesc_t: number of signals, rank, index and context, an int each (nccl.h)."""
-        self._counts.append(np.array([int(step["signals"]), int(step["peer"]), 0, 0], np.int32))
-        return Arg(int(self._counts[-1].ctypes.data))
+        return self._kept(np.array([int(step["signals"]), int(step["peer"]), 0, 0], np.int32))
+
+    def _kept(self, numbers: NDArray[np.uint64] | NDArray[np.int32]) -> Arg:
+        """The address of numbers that live as long as the calls that are given it."""
+        self._counts.append(numbers)
+        return Arg(int(numbers.ctypes.data))
 
     def _slot(self, step: Step) -> int:
         return int(self.handles.ctypes.data) + int(step["slot"]) * int(self.handles.itemsize)

@@ -255,9 +255,11 @@ class Communicators:
         """A further communicator of all ranks, which make it together. Raises EnvironmentProblem."""
         session = self._session
         unique = session.share(self.library.unique_id() if session.rank == 0 else b"")
-        return self.library.init_rank(
-            session.size, unique, session.rank, communicator_config(session.limited(self.settings), self.peers)
-        )
+        return self.library.init_rank(session.size, unique, session.rank, self._configuration())
+
+    def _configuration(self) -> ctypes.Structure | None:
+        """Of a communicator that inherits none."""
+        return communicator_config(self._session.limited(self.settings), self.peers)
 
     def grown(self, old: Group) -> int:
         """A communicator of all ranks from that of the old ones; empty: this rank joins. Raises EnvironmentProblem.
@@ -270,8 +272,7 @@ class Communicators:
             return self.library.grow(comm, session.size, unique, -1)
         if comm:
             return self.library.grow(comm, session.size, b"", -1)
-        config = communicator_config(session.limited(self.settings), self.peers)
-        return self.library.grow(0, session.size, unique, session.rank, config)
+        return self.library.grow(0, session.size, unique, session.rank, self._configuration())
 
     def maker(self, op: str, old: Group) -> int:
         """Address of a C function of one operand: it makes a communicator and stores its handle.

@@ -16,7 +16,7 @@ from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.dashboards.figures.panels import DrawnPanel, PanelPlaces, arrange, place_axis
 from omb_py.dashboards.figures.size_by_count import short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
-from omb_py.results.units import natural_key, size_text
+from omb_py.results.units import factor_text, natural_key, size_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
     ]
     if _NO_DIFFERENCE in map(_mark, records(known)):
         notes[0] += f" {_NO_DIFFERENCE}: no difference beyond the noise."
-    if len(known) and int(known[["launches_base", "launches_new"]].min().min()) < 2:
+    if not decidable(known).all():
         notes.append("Hatched: one launch of a side, so no known noise: --launches 5 gives it.")
     if len(panels) > len(drawn):
         notes.append(f"Drawn: {len(drawn)} of {plural(len(panels), 'benchmark')}, those with slower cells first.")
@@ -95,13 +95,11 @@ def counted(tables: Iterable[pd.DataFrame], over: str) -> str:
     of = f" of {plural(len(left), 'more cell')}" if decided else ""
     open_ = f"one launch of a side decides nothing{of}"
     most = max(left, key=lambda cell: abs(math.log(cell.ratio)))
-    factor = theme.amount(max(most.ratio, 1 / most.ratio))
-    if float(factor) > 1:
+    if max(most.ratio, 1 / most.ratio) > 1.005:  # else it is 1×
         count = getattr(most, over)
         size = "" if theme.absent(most.size_bytes) else f" {size_text(int(most.size_bytes))}"
         counts = "" if theme.absent(count) else f" on {int(count)} {COUNTED[over]}"
-        word = "slower" if most.ratio > 1 else "faster"
-        open_ += f"; largest difference: {most.benchmark}{size}{counts}, {factor}× {word}"
+        open_ += f"; largest difference: {most.benchmark}{size}{counts}, {factor_text(most.ratio)}"
     return f"{text}; {open_}" if decided else open_
 
 

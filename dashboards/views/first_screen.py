@@ -28,6 +28,7 @@ from omb_py.results.accept.outcomes import AcceptOutcome, ended_acceptances
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.provenance import is_simulated
+from omb_py.results.units import factor_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -551,14 +552,10 @@ def _moved(screen: FirstScreen) -> Iterator[Item]:
         when = f"from {step.began_at:%Y-%m-%d %H:%M} UTC on, without a new version"
         rows = _any_version(screen.timed, screen.launches.subjects[step.subject])
         most, cell = over_time.moved_most(step, rows)
-        text = f"is {_factor(step.ratio)} {when}"
+        text = f"is {factor_text(step.ratio)} {when}"
         if abs(math.log(most)) > 2 * abs(math.log(step.ratio)):
-            text += f"; most for {cell_name(cell)}: {_factor(most)}"
-        yield _timed_item(screen, step.subject, text, cell, f"{_factor(most)} {when}", step.ratio)
-
-
-def _factor(ratio: float) -> str:
-    return f"{theme.amount(max(ratio, 1 / ratio))}× {'slower' if ratio > 1 else 'faster'}"
+            text += f"; most for {cell_name(cell)}: {factor_text(most)}"
+        yield _timed_item(screen, step.subject, text, cell, f"{factor_text(most)} {when}", step.ratio)
 
 
 def _timed_item(screen: FirstScreen, subject: int, text: str, cell: pd.DataFrame, change: str, ratio: float) -> Item:

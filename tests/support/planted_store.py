@@ -97,12 +97,28 @@ def write(store: Path, seed: int, sound: bool = False) -> Faults:
                 rows.append(
                     made_up(name, size, ranks, version, float(np.exp(log)), None if sound else planted.node, rng)
                 )
-            run = f"planted-{version}-{launch}-{ranks}"
-            for row in rows:
-                row |= {"run_id": run, "launch_id": f"{run}-0", "started_at": started.isoformat()}
-            facts = {"library": LIBRARY, "library_version": version, "launch": {"launch_id": f"{run}-0"}}
-            write_launch(store, rows, facts)
+            _write_run(store, f"planted-{version}-{launch}-{ranks}", version, started, rows)
     return planted
+
+
+def write_nights(store: Path, slower: float = 1.2) -> None:
+    """Forty nights of one version; from the thirtieth on an allreduce of 64 KiB takes so much longer."""
+    rng = np.random.default_rng(1)
+    for night in range(40):
+        rows = []
+        for size in (8, 1024, 65536):
+            factor = slower if size == 65536 and night >= 30 else 1.0
+            time = (2 + size / 8000) * factor * float(np.exp(rng.normal(0, 0.01)))
+            rows.append(made_up("allreduce", size, 8, VERSIONS[0], time, None, rng))
+        _write_run(store, f"night-{night}", VERSIONS[0], FIRST + timedelta(days=night), rows)
+
+
+def _write_run(store: Path, run: str, version: str, started: datetime, rows: list[dict[str, Any]]) -> None:
+    """Write the one launch of a run."""
+    for row in rows:
+        row |= {"run_id": run, "launch_id": f"{run}-0", "started_at": started.isoformat()}
+    facts = {"library": LIBRARY, "library_version": version, "launch": {"launch_id": f"{run}-0"}}
+    write_launch(store, rows, facts)
 
 
 def _added(planted: Faults, name: str, size: int, ranks: int, version: str, time: float) -> float:

@@ -286,14 +286,15 @@ def test_a_split_is_given_colour_and_key_and_a_duplicate_is_one_of_one_colour() 
 @needs_compiler
 def test_a_shrink_is_given_who_leaves_and_runs_on_the_communicator_of_all() -> None:
     comms: Any = SimpleNamespace(memory=None, device=None, config=None, handle_of=lambda group: 88 if group else 77)
-    for rank, lowered_steps in ((0, 3), (3, 0)):
+    for rank, calls in ((0, ["comm_shrink", "comm_free"]), (3, [])):
         program, _ = lowered(
             BENCHMARKS["comm_shrink"].program(World(rank, 4), make_cell("comm_shrink", "nccl", "native", 0)),
             World(rank, 4),
             lambda op: True,
         )
         nodes = [node for node, _ in walk(program.stages[0].variants[0]) if isinstance(node, Step)]
-        assert len(nodes[:lowered_steps]) == lowered_steps and groups_of(program) == []
+        assert [node.op for node in nodes if node.op in steps.COMMUNICATORS] == calls and groups_of(program) == []
+        assert [node["excluded"] for node in nodes if node.op == "comm_shrink"] == [(3,)] * (rank == 0)
     resolver = NcclResolver(load_standin(), comms, World(0, 4), handles(1))
     shrink = resolver(Step("comm_shrink", {"excluded": (3,)}))
     assert [arg.base for arg in shrink.args[::2]] == [77, 1, 0] and shrink.args[5].base == 0

@@ -13,8 +13,7 @@ from omb_py.dashboards.base.reading import StoreSelection, parse
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.report.build import MOST_FIGURES, StoreReport, report
 from omb_py.dashboards.report.html_page import page, split_captions
-from tests.lab.results import pictures
-from tests.support import gpu_store
+from tests.support import gpu_store, planted_store
 
 BENCHMARKS = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter", "scatter")
 LAUNCHES = 6
@@ -89,8 +88,8 @@ def test_what_all_captions_share_is_said_once() -> None:
 def test_nights_of_one_library_open_on_their_history(tmp_path: Path) -> None:
     """Two versions are compared first; so is what nothing happened to."""
     stores = {name: tmp_path / name for name in ("step", "sound", "versions")}
-    pictures.write_nights(stores["step"])
-    pictures.write_nights(stores["sound"], slower=1.0)
+    planted_store.write_nights(stores["step"])
+    planted_store.write_nights(stores["sound"], slower=1.0)
     gpu_store.write(stores["versions"], (2,), BENCHMARKS[:1])
     made = {name: report(store, StoreSelection()) for name, store in stores.items()}
     assert {name: each.opens for name, each in made.items()} == {"step": "History", "sound": None, "versions": None}

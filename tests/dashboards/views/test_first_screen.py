@@ -189,6 +189,8 @@ def test_cells_that_nothing_can_decide_are_counted_apart() -> None:
     text = maps.counted([table], "ranks")
     assert text.startswith("1 of 1 cell slower, 0 faster; one launch of a side decides nothing of 1 more cell")
     assert text.endswith("largest difference: bcast 8 B on 4 ranks, 2× faster")
+    assert maps.counted([table.assign(ratio=1.0)], "ranks").endswith("decides nothing of 1 more cell")
+    assert maps.counted([table.assign(ratio=2345.0)], "ranks").endswith("2 345× slower")
 
 
 @pytest.fixture

@@ -10,14 +10,10 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from omb_py.cli import main as omb_py
-from omb_py.results.store.write import write_launch
 from tests.dashboards.stores import ACCEPTANCE, OSU
 from tests.support import gpu_store, planted_cluster, planted_store
 from tests.support.browser import chromium, missing, resize, until
@@ -84,22 +80,6 @@ def _imb(store: Path) -> None:
         _run("results import imb.log --set", f"library={library}", "--store", str(store))
 
 
-def write_nights(store: Path, slower: float = 1.2) -> None:
-    """Forty nights of one library; from the thirtieth on an allreduce of 64 KiB takes so much longer."""
-    rng = np.random.default_rng(1)
-    for night in range(40):
-        rows = []
-        for size in (8, 1024, 65536):
-            factor = slower if size == 65536 and night >= 30 else 1.0
-            time = (2 + size / 8000) * factor * float(np.exp(rng.normal(0, 0.01)))
-            rows.append(planted_store.made_up("allreduce", size, 8, planted_store.VERSIONS[0], time, None, rng))
-        launch = f"night-{night}"
-        started = planted_store.FIRST + timedelta(days=night)
-        for row in rows:
-            row |= {"run_id": launch, "launch_id": f"{launch}-0", "started_at": started.isoformat()}
-        write_launch(store, rows, {"launch": {"launch_id": f"{launch}-0"}})
-
-
 def _accepted(store: Path) -> None:
     Path("small.toml").write_text(ACCEPTANCE)
     _run(f"accept small.toml --backend mock --store {store} --output acceptance.html")
@@ -125,7 +105,7 @@ STORES: Mapping[str, Callable[[Path], object]] = {
     "nccl-tests": _imported,
     "omb": lambda store: _osu(store, 1),
     "imb": _imb,
-    "nights": write_nights,
+    "nights": planted_store.write_nights,
     "twenty-libraries": lambda store: _osu(store, 20),
     "suite": lambda store: _run(f"run quick -n 4 -i 4 {MOCK} --store {store}"),
     "comparison": _compared,
