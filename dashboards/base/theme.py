@@ -25,7 +25,8 @@ Trace = dict[str, Any]
 """A trace as Plotly takes it."""
 Layout = dict[str, Any]
 """A layout of Plotly, or a part of one: an axis, a shape, a line."""
-COLOURS = ("#0072B2", "#D55E00", "#00875F", "#B8578D", "#A66F00", "#7B61C9")
+COLOURS = ("#0072B2", "#00875F", "#B8578D", "#A66F00", "#7B61C9", "#D55E00")
+"""Of series; orange is the last, since on maps of ratios and verdicts it means slower."""
 DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot", "12px,3px,3px,3px,3px,3px")
 """Of series. :data:`TAIL` and :data:`BOUND` are no series and look like none of them."""
 TAIL = "dot"

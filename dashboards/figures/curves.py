@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -116,7 +117,7 @@ def _many_over_size(panel: Panel, shown: _Quantity, places: Mapping[int, float])
     middle = {size: median([at[size] for at in every.values() if size in at]) for at in every.values() for size in at}
     rank = {label: sum(math.log(v / middle[s]) for s, v in at.items()) / max(1, len(at)) for label, at in every.items()}
     ordered = sorted(rank, key=lambda label: rank[label] if shown.timed else -rank[label])
-    colours = {ordered[0]: theme.colour(0), ordered[-1]: theme.colour(1)}
+    colours = {ordered[0]: theme.colour(0), ordered[-1]: theme.VERDICT_LOOKS["SLOWER"][0]}
     data, words = [], []
     for label in sorted(every, key=lambda label: label in colours):
         values, colour = sorted(every[label].items()), colours.get(label)
@@ -330,10 +331,16 @@ class Points:
 
     def middles(self, panel: int) -> dict[str, dict[int, float]]:
         """The medians of each side in one panel, by the value on the x axis."""
-        return {
-            side: dict(zip(map(int, rows.index), map(float, rows["middle"]), strict=True))
-            for side, rows in self.of(panel).items()
-        }
+        return self._middles.get(panel, {})
+
+    @cached_property
+    def _middles(self) -> dict[int, dict[str, dict[int, float]]]:
+        """Of every panel: a figure asks for each cell."""
+        every: dict[int, dict[str, dict[int, float]]] = {}
+        for (side, panel), rows in self.known.items():
+            places = dict(zip(map(int, rows.index), map(float, rows["middle"]), strict=True))
+            every.setdefault(panel, {})[side] = places
+        return every
 
     @property
     def panels(self) -> list[int]:

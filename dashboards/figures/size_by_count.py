@@ -37,6 +37,8 @@ _LEGEND_LETTERS, _SQUARE, _LINE = 50, 2, 16
 """Letters of a line of names above the map, those that a coloured square takes, and the pixels of the line."""
 _MOST_WRITTEN = 20
 """Sizes up to which a cell has room for a number."""
+_WIDE = 20
+"""Highest over lowest bandwidth from which on its axis is logarithmic: else the lower lines lie on the axis."""
 
 
 @dataclass(frozen=True)
@@ -333,8 +335,11 @@ def _line_panels(data: SizeByCount) -> Iterator[DrawnPanel]:
 
     def panel(head: str, places: Places, across: Across, show: ValueText, title: str, log: bool) -> DrawnPanel:
         traces, ends = _draw_lines(data, places, show)
-        axis = theme.value_axis("", log, theme.drawn(traces))
-        axis |= {**theme.thinned(axis, 6), "title": _axis_title(title), "tickfont": {"size": 10}}
+        values = [value for value in theme.drawn(traces) if value]
+        log = log and (not is_rate or max(values, default=1) > _WIDE * min(values, default=1))
+        axis = theme.value_axis("", log, values)
+        text = f"{title} (log)" if log else title
+        axis |= {**theme.thinned(axis, 6), "title": _axis_title(text), "tickfont": {"size": 10}}
         x_axis = _make_axis(*across, "lines" if len(data.sides) > 1 else "labelled")
         name = f"<b>{head}</b>{_line_names(data, [*places])}"
         return DrawnPanel(name, traces, x_axis, axis, _labels(ends, axis))

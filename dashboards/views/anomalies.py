@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View, plural, records
+from omb_py.dashboards.changes.sides import KEY, VERSION
 from omb_py.dashboards.figures import launches, stragglers
 from omb_py.dashboards.figures.launches import cell_name
 from omb_py.dashboards.views.cells import RANK_LISTS, Cells
@@ -71,6 +72,8 @@ SMALLER_SLOWER = 1.25
 """A message that takes so many times as long as a larger one is named."""
 MOST_OF_A_LOOK = 2
 """Findings of one kind that get a view."""
+MOST_LISTED = 4
+"""Findings of one kind that are listed."""
 
 Look = Literal["", "distribution", "trace", "stragglers"]
 
@@ -86,32 +89,26 @@ class OddCell:
     """The view that shows it."""
     cells: pd.DataFrame
     """The rows it is about."""
-    count: int = 1
-    """Findings that it stands for."""
+
+    def is_among(self, named: Collection[tuple[str, str]]) -> bool:
+        """Whether all its cells are among those of (comparability key, version)."""
+        own = zip(self.cells[KEY].astype(str), self.cells[VERSION].astype(str), strict=True)
+        return len(self.cells) > 0 and all(cell in named for cell in own)
 
 
-def findings(
-    frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each: int = 4, late_hosts: Collection[str] = ()
-) -> list[OddCell]:
-    """Odd things among the cells of a store, worst first; of each kind at most `most_each`, and how many more.
+def kinds(frame: pd.DataFrame, ranked: pd.DataFrame, most: int, late_hosts: Collection[str]) -> Iterator[list[OddCell]]:
+    """Odd things among the cells of a store, by kind, the worst first.
 
     Args:
         frame: prepared cells (:func:`omb_py.dashboards.base.series.prepared`).
         ranked: those of them in which late ranks are looked for, with ``slowest_rank_share``, ``rank_mean_us`` and
-            ``hosts``; none when None.
-        most_each: how many of each kind are named.
+            ``hosts``.
+        most: how many of each kind have a text and cells.
         late_hosts: nodes that are late as a whole; their ranks are not named.
     """
-    results: list[OddCell] = []
-    late = iter(()) if ranked is None else _late(ranked, late_hosts)
-    wrong, frame = _wrong(frame), series.timed(frame)
-    for kind in (wrong, _tails(frame), _apart(frame, most_each), late, _not_monotone(frame), _limited(frame)):
-        named = sorted(kind, key=lambda finding: finding.rank)
-        results += named[:most_each]
-        if (left := len(named) - most_each) > 0:
-            text = f"… and {left} more of this kind"
-            results.append(OddCell(named[most_each - 1].rank, text, "", frame[:0], left))
-    return results
+    wrong, late, frame = _wrong(frame), _late(ranked, late_hosts), series.timed(frame)
+    for kind in (wrong, _tails(frame), _apart(frame, most), late, _not_monotone(frame), _limited(frame)):
+        yield sorted(kind, key=lambda odd: odd.rank)
 
 
 def _where(cell: pd.DataFrame) -> str:
@@ -212,18 +209,21 @@ def _limited(frame: pd.DataFrame) -> Iterator[OddCell]:
 def odd_cells(cells: Cells) -> Iterator[Shown]:
     """A line for each finding, with a view of the cell for the first few of each kind; late nodes first."""
     drawn: set[tuple[str, str]] = set()
-    kinds: Counter[str] = Counter()
+    looks: Counter[str] = Counter()
     nodes = cells.late
     for node in nodes:
         yield Shown(stragglers.stragglers(node.parts[0]), node.parts[0], f"{node.sentence}.")
-    for finding in findings(cells.rows, cells.ranked, late_hosts={node.host for node in nodes}):
-        view = None
-        if finding.look and kinds[finding.look] < MOST_OF_A_LOOK:
-            kinds[finding.look] += 1
-            view = _DRAW[finding.look](cells, finding.cells)
-        view = None if view is None or view.key in drawn else view
-        drawn |= {view.key} if view is not None else set()
-        yield Shown(view, finding.cells, finding.text, odd_count=finding.count)
+    for kind in kinds(cells.rows, cells.ranked, MOST_LISTED, {node.host for node in nodes}):
+        for odd in kind[:MOST_LISTED]:
+            view = None
+            if odd.look and looks[odd.look] < MOST_OF_A_LOOK:
+                looks[odd.look] += 1
+                view = _DRAW[odd.look](cells, odd.cells)
+            view = None if view is None or view.key in drawn else view
+            drawn |= {view.key} if view is not None else set()
+            yield Shown(view, odd.cells, odd.text)
+        if (left := len(kind) - MOST_LISTED) > 0:
+            yield Shown(None, cells.rows[:0], f"… and {left} more of this kind", odd_count=left)
 
 
 _DRAW: Mapping[str, Callable[[Cells, Any], View | None]] = {

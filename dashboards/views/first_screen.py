@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -33,8 +34,8 @@ from omb_py.results.units import factor_text
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ODD = 2
-"""Lines of each kind of odd cells."""
+MOST_ODD = 20
+"""Odd cells of a kind among which one is looked for that no other line names."""
 MOST_SIDES = 6
 """Sides drawn below the map: as many as have a colour of their own."""
 NEAR = 1.1
@@ -136,8 +137,16 @@ class FirstScreen:
             names = (pair.base.name, pair.new.name)
             if names not in shown:
                 both = self.cells.timed[self.cells.timed[KEY].isin(set(table[KEY]))]
-                shown[names] = Shown(maps.ratio_map(table, names, series.counted_over(table)), both)
+                view = maps.ratio_map(table, names, series.counted_over(table))
+                if self.front and pair is self.front[0] and self.is_said_above:
+                    view = replace(view, title=view.caption, caption="")
+                shown[names] = Shown(view, both)
         return shown
+
+    @property
+    def is_said_above(self) -> bool:
+        """Whether the headline of the page is the verdict on the front pair."""
+        return self.cells.against is None and self.accepted is None and self.has_few_sides
 
     @property
     def has_few_sides(self) -> bool:
@@ -591,17 +600,17 @@ def _broken(screen: FirstScreen) -> Iterator[Item]:
 def _odd(screen: FirstScreen) -> Iterator[Item]:
     covered = _covered(screen)
     hosts = {node.host for node in screen.cells.late}
-    for odd in anomalies.findings(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
-        cells = odd.cells
-        keys = set(zip(cells[KEY].astype(str), cells[VERSION].astype(str), strict=True))
-        if keys and keys <= covered:
+    for kind in anomalies.kinds(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
+        left = [*dropwhile(lambda odd: odd.is_among(covered), kind)]
+        if not left or not left[0].text:
             continue
-        link = ""
+        odd, cells, link = left[0], left[0].cells, ""
         if odd.look and len(cells):
             first = cells.iloc[0]
             more = {} if theme.absent(first["size_bytes"]) else {"size": int(first["size_bytes"])}
             link = _link(odd.look, benchmark=first["benchmark"], ranks=first["ranks"], **more)
-        yield Item("odd", odd.text, link=link, count=odd.count)
+        others = f", and {len(left) - 1} more of this kind." if len(left) > 1 else "."
+        yield Item("odd", odd.text.removesuffix(".") + others, link=link, count=len(left))
 
 
 def _link(view: str, **filters: object) -> str:

@@ -117,6 +117,17 @@ def test_without_bus_bandwidth_times_are_shown() -> None:
     assert view.spec["layout"]["yaxis2"]["type"] == "log"
 
 
+def test_bus_bandwidth_over_gpus_is_linear_unless_lines_would_lie_on_its_axis() -> None:
+    wide = data()  # 0.4 to 100 GB/s
+    near = {key: rows.assign(middle=[40.0, 60.0, 100.0]) for key, rows in wide.rates.known.items()}
+    axes = [
+        size_by_count(one, "title", "caption").spec["layout"]["yaxis3"]
+        for one in (wide, replace(wide, rates=Points(wide.rates.grid, near)))
+    ]
+    assert [axis.get("type") for axis in axes] == ["log", None]
+    assert [axis["title"]["text"] for axis in axes] == ["GB/s (log)", "GB/s"]
+
+
 def test_labels_of_lines_that_end_near_each_other_are_apart() -> None:
     sizes = (4, 8, 16, 1024, 2048, 4096)
     rates = {8: [100.0] * 6, 16: [100.0, 100.0, 100.0, 99.0, 50.0, 98.0]}
