@@ -23,7 +23,7 @@ from tests.support.optional import needs_torch
 from tests.support.sessions.gloo_session import ENOUGH
 
 pytestmark = [pytest.mark.mpi, pytest.mark.calm, needs_torch]
-LAUNCHES = [("mpiexec", 2), ("torchrun", 2), ("torchrun", 4), ("mpiexec", 4)]
+LAUNCHES = [("mpiexec", 2), ("torchrun", 2), ("torchrun", 4)]
 FULL = ("torchrun", 2)
 """Here every option, type and reduction is tried, and a fault in every benchmark."""
 NO_MPI = {"MPI4PY_LIBMPI": "/nowhere/libmpi.so"}

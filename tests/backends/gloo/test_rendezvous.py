@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from omb_py.backends.gloo import rendezvous, secret_store
+from omb_py.backends.gloo import rendezvous
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_another_machine_gets_no_loopback_address(
         places.extend([place] if place else [])
         return places[0]
 
-    monkeypatch.setattr(secret_store, "SecretStore", Store)
+    monkeypatch.setattr("omb_py.backends.gloo.secret_store.SecretStore", Store)
     monkeypatch.setattr(rendezvous, "_interface", lambda host: interface)
     monkeypatch.setattr(socket, "gethostname", lambda: "n0")
     rendezvous._over_network(0, "127.0.0.1", meet)

@@ -53,7 +53,7 @@ def alarm(design: Make, monkeypatch: pytest.MonkeyPatch) -> Report:
 
 @pytest.mark.slow
 def test_a_program_against_itself_seldom_raises_an_alarm(alarm: Report) -> None:
-    reports = 200
+    reports = 100
 
     def recorded(start: int) -> Iterator[Sequence[float]]:
         return (STREAM[(start + number) % len(STREAM)] for number in range(len(STREAM)))

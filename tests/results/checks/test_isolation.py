@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from omb_py.results.checks.isolation import MOST_LAUNCHES, Culprit, Isolation
 from tests.support.machines.slow_groups import FAULTS, KINDS, Machine, broken, searched, switches_of
-from tests.support.tiers import few_quick
 
 
 @pytest.mark.slow
@@ -49,8 +48,13 @@ def test_nodes_of_small_switches_are_judged_too(per_switch: int) -> None:
         assert Culprit("node", (slow,)) in searched(machine, switches_of(32, per_switch), 3).named
 
 
-@pytest.mark.parametrize("kind", few_quick(KINDS))
-@pytest.mark.parametrize("fault", few_quick(FAULTS))
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        pytest.param(fault, KINDS[place % len(KINDS)], marks=pytest.mark.slow if place else ())
+        for place, fault in enumerate(FAULTS)
+    ],
+)
 def test_among_1024_nodes_it_is_named_in_95_of_100(fault: str, kind: str) -> None:
     """`python -m tests.lab.error_rates.isolation` counts more."""
     exact = innocent = 0

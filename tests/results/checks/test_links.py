@@ -136,7 +136,7 @@ LARGE = pytest.param(1024, 1, marks=[pytest.mark.slow])
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "sweeps"),
-    [(4, 100), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((4, 200), (8, 200), (64, 120))), LARGE],
+    [(4, 200), (8, 100), (64, 40), LARGE],
 )
 def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
     """At most 5 % of the sweeps name anyone; tests/lab/error_rates/links.py counts many more."""
@@ -145,10 +145,7 @@ def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "sweeps"),
-    [(8, 40), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((4, 100), (16, 40), (64, 15)))],
-)
+@pytest.mark.parametrize(("n", "sweeps"), [(4, 100), (8, 40), (16, 20)])
 def test_what_a_launch_draws_by_chance_is_not_slow_for_good(n: int, sweeps: int) -> None:
     """A tenth of the pairs 30 % slower in each launch. As passes of one launch, 43 to 100 % of sweeps named one."""
     fleet = Fleet(n, passes=5, drawn=0.1)
@@ -159,7 +156,7 @@ def test_what_a_launch_draws_by_chance_is_not_slow_for_good(n: int, sweeps: int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [8, 16])
+@pytest.mark.parametrize("n", [8])
 def test_links_that_differ_for_good_are_rarely_suspects(n: int) -> None:
     """Their spread was told from a median polish as if it were least squares: 14 and 16 of 100 sweeps had a suspect."""
     sweeps = (sweep(Fleet(n, passes=5, launches="night"), seed) for seed in range(100))
@@ -168,7 +165,7 @@ def test_links_that_differ_for_good_are_rarely_suspects(n: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "sweeps"), [(64, 8), pytest.param(64, 60, marks=pytest.mark.slow), LARGE])
+@pytest.mark.parametrize(("n", "sweeps"), [(64, 8), LARGE])
 def test_a_node_6_percent_slow_is_found(n: int, sweeps: int) -> None:
     for seed in range(sweeps):
         found = found_in(Fleet(n, slow={n // 3: 1.06}), seed)
