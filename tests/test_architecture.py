@@ -56,6 +56,7 @@ def files() -> Iterator[Path]:
         yield from (ROOT / folder).rglob("*.py")
 
 
+@pytest.mark.slow
 def test_nothing_outside_the_backends_names_one() -> None:
     naming = {str(path.relative_to(ROOT)): names for path in files() if (names := named(path.read_text()))}
     assert {path: names for path, names in naming.items() if path not in EXCEPTIONS} == {}
@@ -82,6 +83,7 @@ def test_every_folder_is_a_backend() -> None:
     assert set(registry.ours()) == BACKENDS
 
 
+@pytest.mark.slow
 def test_no_test_stands_within_a_function_where_pytest_does_not_look() -> None:
     functions = [
         (path, node)

@@ -45,6 +45,7 @@ def declared(module: str) -> tuple[int, list[object]]:
     return compiled, rest
 
 
+@pytest.mark.slow
 def test_the_second_process_compiles_nothing_and_has_the_same_methods(folder: Path) -> None:
     first, methods = declared("omb_py.pairs")
     assert first > 0 and methods == ["Pair(first=1, second='x')", True, True, True]

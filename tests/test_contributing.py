@@ -134,6 +134,7 @@ def test_an_added_option_reaches_the_typed_options_of_run(checkout: Path, work: 
     assert "answer: int | None" in (checkout / "omb_py" / "run_options.py").read_text()
 
 
+@pytest.mark.slow
 def test_the_code_obeys_the_linter(checkout: Path) -> None:
     for command in ("check", "format --diff"):
         run = run_command([sys.executable, "-m", "ruff", *command.split(), "--no-cache", "."], cwd=checkout)

@@ -18,6 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 STRANGER = re.compile(r"omb-py(\[|==|>=|~=)|install (-\S+ )*['\"]?omb-py\b|dependencies = \[[^]\n]*\"omb-py\"")
 
 
+@pytest.mark.slow
 def test_no_text_installs_the_stranger() -> None:
     folders = "omb_py backends suites results dashboards tests docs .ci".split()
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))

@@ -61,6 +61,7 @@ def test_its_view_stands_in_the_report_and_a_broken_one_is_named(ring: Path) -> 
     assert "omb-py: view broken cannot be loaded: AttributeError: " in done.stderr
 
 
+@pytest.mark.slow
 def test_its_reader_reads_a_log(ring: Path) -> None:
     (ring / "np.log").write_text("1 bytes 900 times --> 3.81 Mbps in 2.00 usec\n")
     done = omb_py(ring, "results", "import", "np.log", "--store", "imported")

@@ -33,6 +33,7 @@ def test_modules_are_left_as_they_are() -> None:
     assert ended(f"{watched}import sys; sys.modules['torch'] = sys\nend_process(0)").stdout == "taken apart\n"
 
 
+@pytest.mark.slow
 def test_a_thread_that_works_is_waited_for_and_one_that_may_end_is_not() -> None:
     thread = "import threading, time\ndef work():\n    time.sleep(0.3)\n    print('worked')\n"
     start = "threading.Thread(target=work, daemon={}).start()\nend_process(0)"

@@ -98,6 +98,7 @@ def test_what_a_third_party_needs_is_public() -> None:
     assert set(imported) <= {"omb_py", "omb_py.plugin", "omb_py.reframe"}
 
 
+@pytest.mark.slow
 def test_two_commands_are_compared(tmp_path: Path) -> None:
     command = "sh -c 'echo took ${SLOW:-1}$$ us'"
     found = omb_py.compare_commands(
@@ -136,6 +137,7 @@ class TestOnSimulatedRanks:
         with pytest.raises(TypeError, match="rank"):
             omb_py.run("allreduce", rank=2)  # type: ignore[call-arg]
 
+    @pytest.mark.slow
     def test_stored_sides_are_compared(self, tmp_path: Path) -> None:
         base, new = (
             omb_py.run(
@@ -157,6 +159,7 @@ class TestOnSimulatedRanks:
         # runs of one day, one after the other, cannot tell a change from a drift
         assert (comparison.headline, comparison.exit_code, comparison.run_id) == ("0 slower, 1 likely slower", 0, None)
 
+    @pytest.mark.slow
     def test_sides_are_interleaved(self, tmp_path: Path) -> None:
         request = Request("bcast", ("mock",), sizes="8:8", iterations="20", quiet=True)
         slow = omb_py.Side(replace(request, settings={"mock": "alpha=2us"}))
@@ -193,6 +196,7 @@ class TestOnSimulatedRanks:
         with pytest.raises(omb_py.UsageError, match="--rounds 9"):
             omb_py.compare(side, omb_py.Side(Request("barrier", ("mock",))), rounds=9, store=tmp_path)
 
+    @pytest.mark.slow
     def test_a_suite_is_judged(self, tmp_path: Path) -> None:
         suite = tmp_path / "mine.toml"
         suite.write_text(
@@ -206,6 +210,7 @@ class TestOnSimulatedRanks:
         assert verdict.measured == pytest.approx(5.0, rel=0.01) and verdict.limit == 1.0
         assert set(acceptance.correctness.values()) == {"PASS"}
 
+    @pytest.mark.slow
     def test_guidelines_are_checked(self, tmp_path: Path) -> None:
         check = omb_py.guidelines(["gl5"], backend="mock", ranks=4, sizes="8:8", launches=10, store=tmp_path, **MOCK)
         (verdict,) = check.verdicts
@@ -214,6 +219,7 @@ class TestOnSimulatedRanks:
         with pytest.raises(omb_py.UsageError, match="--launches 0: at least 2"):
             omb_py.guidelines(["gl5"], backend="mock", launches=0)
 
+    @pytest.mark.slow
     def test_links_are_swept(self, tmp_path: Path) -> None:
         check = omb_py.links(
             backend="mock",
@@ -228,6 +234,7 @@ class TestOnSimulatedRanks:
         assert {(verdict.name, verdict.state) for verdict in check.verdicts} == {("node4", "confirmed")}
         assert len(check.nodes) == 6 and check.exit_code == 1
 
+    @pytest.mark.slow
     def test_a_report_is_written(self, tmp_path: Path) -> None:
         omb_py.run("bcast", backends=("mock",), sizes="8:8", iterations="5", store=tmp_path / "s", **MOCK)
         page = omb_py.report(tmp_path / "s", ["benchmark=bcast"], output=tmp_path / "page.html")

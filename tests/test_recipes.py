@@ -126,6 +126,7 @@ print("1024      %.2f" % (500 * factor * random.gauss(1, 0.002)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slower", [False, True])
 @pytest.mark.parametrize("name", few_quick(sorted(commands())))
 def test_a_template_fails_where_something_is_slower(

@@ -93,6 +93,7 @@ def test_texts_are_messages_and_not_docstrings() -> None:
     assert [found(text) for text in texts(source) if found(text)]
 
 
+@pytest.mark.slow
 def test_documents_and_help_have_no_private_words() -> None:
     paths = list(documents())
     assert len(paths) > 80
@@ -100,6 +101,7 @@ def test_documents_and_help_have_no_private_words() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_messages_have_no_private_words() -> None:
     paths = list(sources())
     assert len(paths) > 300

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.architecture.graph import ROOT, source_files
 
 SAYS_NOTHING = frozenset(
@@ -34,6 +36,7 @@ def definitions() -> list[Definition]:
     ]
 
 
+@pytest.mark.slow
 def test_a_public_class_name_stands_for_one_thing() -> None:
     files: defaultdict[str, list[str]] = defaultdict(list)
     for path, name, is_class in definitions():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 UNPICKLES = re.compile(
     r"^\s*(?:import|from) (?:pickle|cloudpickle|dill|marshal|shelve|multiprocessing)\b"
@@ -29,6 +31,7 @@ def sources() -> list[Path]:
     return [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
 
 
+@pytest.mark.slow
 def test_nothing_is_unpickled_but_where_no_stranger_can_write() -> None:
     users = {str(path.relative_to(ROOT)) for path in sources() if UNPICKLES.search(path.read_text())}
     assert users == ALLOWED.keys()

@@ -26,6 +26,7 @@ def test_help_says_nothing_of_one_benchmark() -> None:
     assert "fence" in options_page.help_of(option_of("sync"))
 
 
+@pytest.mark.slow
 def test_a_command_names_the_options_that_no_benchmark_has() -> None:
     (explain,) = [line for line in options_page.tool_list().splitlines() if "omb-py explain" in line]
     assert "`--gpus N`" in explain and "--window-size" not in explain

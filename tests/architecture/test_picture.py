@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.architecture.figures import figures
 from tests.architecture.graph import ROOT, packages, source_files
 from tests.architecture.picture import PAGE, PICTURE, page, svg
 
 
+@pytest.mark.slow
 def test_picture_and_table_are_those_of_the_source() -> None:
     text = PAGE.read_text(encoding="utf-8")
     remedy = "make them anew: python -m tests.architecture.picture"
@@ -29,6 +32,7 @@ def test_paths_in_the_page_exist() -> None:
         assert (ROOT / name).exists() or (ROOT / "omb_py" / name).exists(), name
 
 
+@pytest.mark.slow
 def test_nothing_that_every_feature_would_enlarge_grows_back() -> None:
     """A function over 80 lines, or a declaration over 25 fields, is a design question (docs/architecture.md)."""
     now = figures(ROOT)

@@ -81,6 +81,7 @@ class TestOtherPackages:
             broken.connect({})
 
 
+@pytest.mark.slow
 def test_finding_ours_searches_no_installed_packages_and_loads_no_library() -> None:
     code = (
         "import importlib.metadata as m, sys\n"

@@ -77,6 +77,7 @@ def test_the_commands_with_resume_are_those_with_the_option() -> None:
     assert not takes_resume("latency") and not takes_resume("no-such")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [

@@ -22,6 +22,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return run_command(command, cwd=folder)
 
 
+@pytest.mark.slow
 def test_a_full_disk_under_the_output_is_said_after_all_was_stored(tmp_path: Path) -> None:
     done = shell(f"{LATENCY} --quiet > /dev/full", tmp_path)
     says = "omb-py: error: the output is not complete, it could not be written: No space left on device\n"

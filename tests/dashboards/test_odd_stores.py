@@ -46,6 +46,7 @@ def test_rows_without_a_number_of_ranks_are_shown(tmp_path: Path, cell: Cell) ->
     assert "allreduce" in page(report(store, StoreSelection()))
 
 
+@pytest.mark.slow
 def test_a_printed_zero_is_no_number(tmp_path: Path, cell: Cell) -> None:
     """nccl-tests prints 0.00 GB/s for small messages: no logarithm, and no line to minus infinity."""
     rows = [

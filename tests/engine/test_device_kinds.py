@@ -63,6 +63,7 @@ def test_it_is_found_by_its_name_alone(installed: DeviceKind) -> None:
         find_kind("xpy")
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_mpi_measures_on_it(packages: Path, tmp_path: Path) -> None:
     words = "latency -d xpu -n 2 -m 8:8 -i 5 -x 1 -c --no-store".split()

@@ -9,13 +9,8 @@ import pytest
 from tests.golden.capture import ALL, DATA, difference, made
 from tests.support.kinds import one_of_each
 
-COSTLY = (
-    "reports/accept",
-    "reports/compare-suite.txt",
-    "reports/first-screen.txt",
-    "reports/guidelines.txt",
-)
-"""Each runs dozens of launches; the parts that they are made of have golden files and tests of their own."""
+COSTLY = ("reports/", "old-store-says/", "suites/", "options/", "errors/suite")
+"""Each runs many commands or launches; the parts that they are made of have golden files and tests of their own."""
 
 
 def is_slow(name: str) -> bool:

@@ -167,6 +167,7 @@ def test_the_share_of_a_link_is_a_column_where_a_row_has_a_peak() -> None:
     assert "of peak" not in "".join(lines(results_table([row()])))
 
 
+@pytest.mark.slow
 def test_a_table_of_one_side_loads_no_scipy() -> None:
     code = (
         "import json, sys\n"

@@ -16,6 +16,7 @@ from omb_py.results.store.journal import Journal
 from omb_py.results.store.paths import report_path
 from omb_py.results.store.read import load
 from omb_py.results.store.write import write_launch
+from tests.support.tiers import few_quick
 
 LAUNCHES, CELLS = 8, 3
 REPORT = {"kind": "aa", "verdicts": {"SAME": 4, "SLOWER": 1}, "sides": {"BASE": {}, "NEW": {}}, "cells": []}
@@ -85,11 +86,12 @@ READERS = {
 ROWS = sorted((f"r-{number}", size) for number in range(LAUNCHES) for size in range(CELLS))
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", few_quick(READERS, 2))
 def test_each_row_is_read_once(reader, store) -> None:
     assert sorted(READERS[reader](store)) == ROWS
 
 
+@pytest.mark.slow
 def test_only_rows_have_the_names_of_rows(store) -> None:
     assert [path for path in store.rglob("*") if path.name.endswith(".json")] == []
     days = {path.parent.name for path in store.rglob("*.parquet")}

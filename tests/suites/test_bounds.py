@@ -42,6 +42,7 @@ def test_operands_of_a_benchmark_lie_within_its_buffers(name: str) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_operands_of_a_guideline_lie_within_its_buffers() -> None:
     for name, benchmark in patterns.BENCHMARKS.items():
         for ranks in filter(benchmark.ranks.admits, (2, 3, 4, 8)):

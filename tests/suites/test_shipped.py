@@ -54,6 +54,7 @@ def test_osu_has_every_benchmark_of_omb_that_is_registered() -> None:
     assert [name for name in named if name not in TITLES] == []
 
 
+@pytest.mark.slow
 def test_osu_is_ombs_counts_and_sizes() -> None:
     cells = [cell for launch in plan_launches(checked("osu")) for cell in launch.cells]
     for name in {cell.benchmark for cell in cells}:

@@ -25,6 +25,7 @@ IN_ANOTHER_FORM = {"psend", "precv", "answer"}
 """They become psend_init, precv_init and ianswer."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at_end", "offset"), [(True, 24), (False, -1)])
 def test_one_byte_too_far_ends_the_process(at_end: bool, offset: int) -> None:
     code = (

@@ -45,6 +45,7 @@ def told(folder: Path, nodes: int, ranks_per_node: int) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nodes", "ranks_per_node"), [(2, 1), *(pytest.param(*shape, marks=pytest.mark.slow) for shape in ((3, 1), (2, 2)))]
 )

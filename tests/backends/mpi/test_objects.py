@@ -10,6 +10,7 @@ from tests.support.sessions.object_session import SIZE
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
 
+@pytest.mark.slow
 def test_objects_arrive_as_they_were_sent_and_a_wrong_byte_is_found() -> None:
     said = report("tests.support.sessions.object_session", 2, OMPI_MCA_mpi_yield_when_idle="1")
     assert len(said) == 8 * 6 + 6 + 2 * 4

@@ -130,6 +130,7 @@ def right(done: dict[str, Any], way: str, cell: Cell) -> bool:
     return done.get("wrong", -1) in wrong and (done["busy"], done["marks"]) == (False, marks)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize(("aware", "way"), [("0", "staged"), pytest.param("1", "direct", marks=pytest.mark.slow)])
 def test_every_byte_is_right_and_the_way_is_said(aware: str, way: str) -> None:

@@ -77,6 +77,7 @@ def _measured(binding: str) -> list[tuple[Cell, dict[str, Any]]]:
     return list(zip(wanted, found, strict=True))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize(
@@ -133,6 +134,7 @@ def test_every_call_has_its_method() -> None:
     assert set(CALLS) - set(CUPY_METHODS) - native == {"alltoall", "gather", "scatter"}
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_a_binding_takes_the_settings_that_its_package_knows() -> None:

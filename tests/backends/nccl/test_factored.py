@@ -46,6 +46,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
@@ -69,6 +70,7 @@ def test_the_python_bindings_average_too() -> None:
     assert [one.get("wrong") for one in done] == [0, 0, 0], done
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_a_wrong_factor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -461,6 +461,7 @@ def test_groups_are_opened_and_closed(name: str) -> None:
     assert depth == 0
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["reduce_scatter", pytest.param("bcast", marks=pytest.mark.slow)])

@@ -114,6 +114,7 @@ def test_a_library_that_cannot_is_refused(more: dict[str, str], why: str) -> Non
     assert why.format("WaitSignal") in done["refused"]
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", PUTS)

@@ -70,6 +70,7 @@ def _measured(version: str) -> dict[str, Any]:
     return {str(number): done for number, done in enumerate(found)}
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize("version", [pytest.param("22803", marks=pytest.mark.slow), "23203"])

@@ -115,6 +115,7 @@ def test_a_wrong_entry_is_named_before_the_missing_criterion(suite: Path, capsys
     assert "criterion" not in err
 
 
+@pytest.mark.slow
 def test_a_damaged_file_of_the_baseline_is_one_line(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite.write_text(HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "10 %"'))
     for night in range(2):

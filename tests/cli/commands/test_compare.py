@@ -115,6 +115,7 @@ class TestWorkloads:
         _, out, _ = run(f"compare {run_of(tmp_path)}")
         assert "SLOWER" in out and "bytes a step of a rank: 2678824 → 5357648 (× 2.00)" in out
 
+    @pytest.mark.slow
     def test_two_runs_of_other_workloads_are_still_not_comparable(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         """Nothing says that their ranks were placed alike."""
         for workload in ("ddp", "fsdp"):
@@ -189,6 +190,7 @@ class TestRefusals:
         assert "no column 'librry'" in refused(run, "compare librry=1 last")
         assert "no store at" in refused(run, "compare ./nowhere last")
 
+    @pytest.mark.slow
     def test_one_launch(self, run) -> None:  # type: ignore[no-untyped-def]
         for tag, launches in (("one", 1), ("more", 3)):
             run(f"bcast --backend mock -n 2 -m 8:8 --launches {launches} --quiet --tag t={tag}")

@@ -37,6 +37,7 @@ def test_a_file_that_nobody_trusts_starts_nothing(gate: Path, capsys: pytest.Cap
     assert not (gate.parent / "mark").exists()
 
 
+@pytest.mark.slow
 def test_a_trusted_file_is_run_and_is_not_green_without_a_measurement(gate: Path) -> None:
     comment, verdicts = gate.parent / "comment.md", gate.parent / "verdicts.xml"
     assert call(gate, "--trust", "-o", str(comment), "-o", str(verdicts)) == NO_VERDICT

@@ -42,6 +42,7 @@ def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def
     assert page.count("HOLDS</td>") == 2 and "SIMULATED" in page
 
 
+@pytest.mark.slow
 def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(  # type: ignore[no-untyped-def]
     run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_planted_wait_is_found_and_costs_what_was_planted(run) -> None:  # typ
         assert cell["lost_us"] == pytest.approx(50, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("launches", "made"), [(4, 4), (5, 20)])
 def test_a_round_that_can_decide_nothing_is_not_made(run, launches: int, made: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     line = f"{SMALL} --launches {launches} --mock noise=0.01 --inject busy:0:50000"

@@ -54,6 +54,7 @@ def run(tmp_path, capsys):
     return call
 
 
+@pytest.mark.slow
 def test_a_step_is_found_with_what_changed(run, tmp_path) -> None:
     fill(tmp_path, [10.0] * 8 + [12.0] * 8, ["5.0.9"] * 8 + ["5.0.10"] * 8)
     code, out, err = run("allreduce -m 8 --format json")
@@ -121,6 +122,7 @@ def test_bad_input(run, tmp_path, line: str, says: str) -> None:
     assert (code, out) == (2, "") and says.format(store=tmp_path) in err and err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_launches_of_few_nights_are_judged_if_that_is_asked_for(run, tmp_path) -> None:
     fill(tmp_path, [10.0] * 10 + [12.0] * 10, ["5"] * 20, a_night=5)
     code, out, err = run("allreduce -m 8")
@@ -158,6 +160,7 @@ def test_an_empty_store_and_none(run, tmp_path, capsys) -> None:
     assert "no store at" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_pairs_of_a_sweep_are_no_launches_of_latency(run, tmp_path, capsys) -> None:
     assert main(["links", "--backend", "mock", "-n", "4", "-i", "10", "--quiet", "--store", str(tmp_path)]) == 0
     capsys.readouterr()

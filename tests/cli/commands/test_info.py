@@ -49,6 +49,7 @@ def test_list(here: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(e["reason"] for e in entries if not e["available"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("here", [GONE], indirect=True)
 def test_nothing_real(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["list"]) == 0
@@ -74,6 +75,7 @@ def test_expect_ends_with_1_where_a_card_has_too_few_lanes(
     assert json.loads(capsys.readouterr().out)["expected"][0]["narrow"] is bool(code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("here", [REAL], indirect=True)
 def test_doctor(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["doctor", "--format", "json", "--store", str(tmp_path / "new")]) == 0
@@ -84,6 +86,7 @@ def test_doctor(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert str(tmp_path / "new") in lines["store"]["text"]
 
 
+@pytest.mark.slow
 def test_bash_accepts_the_script() -> None:
     """The script defines its function in a real bash."""
     script = run_command(

@@ -104,6 +104,7 @@ def test_the_batch_system_is_told_which_nodes_to_leave_out(
     assert " ".join(document.notes).startswith(notes) and len(document.notes) == bool(notes)
 
 
+@pytest.mark.slow
 def test_several_ranks_on_a_node_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(
         capsys, "-n", "8", "--per-node", "2", "--mock", "slow=3:2", "--seed", "1", "--no-store", "--format", "json"

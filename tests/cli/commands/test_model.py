@@ -61,6 +61,7 @@ def run(tmp_path, capsys):
     return call
 
 
+@pytest.mark.slow
 def test_curve_and_efficiency(run, tmp_path) -> None:
     fill(tmp_path, "allreduce", collective)
     fill(tmp_path, "latency", message, ranks=2)
@@ -76,6 +77,7 @@ def test_curve_and_efficiency(run, tmp_path) -> None:
     assert code == 0 and "allreduce · 21 sizes, 1 B to 1 MiB · 4 ranks · mpi · MPICH · native" in out and "50 %" in out
 
 
+@pytest.mark.slow
 def test_faster_than_the_bound_is_offload(run, tmp_path) -> None:
     fill(tmp_path, "allreduce", lambda size, ranks: 0.3 * collective(size, ranks))
     fill(tmp_path, "latency", message, ranks=2)
@@ -91,6 +93,7 @@ def test_without_latency_there_is_no_bound_and_that_is_said(run, tmp_path) -> No
     )
 
 
+@pytest.mark.slow
 def test_prediction(run, tmp_path) -> None:
     for ranks in (2, 4, 8):
         fill(tmp_path, "allreduce", collective, ranks, sizes=(8, 1024))
@@ -108,6 +111,7 @@ def test_prediction(run, tmp_path) -> None:
     assert code == 2 and "at 3 or more numbers of ranks; there are 8" in err
 
 
+@pytest.mark.slow
 def test_bad_input(run, tmp_path) -> None:
     code, _, err = run("allreduce")
     assert code == 2 and f"is empty: measure with omb-py allreduce --store {tmp_path}" in err

@@ -37,6 +37,7 @@ def test_every_program_of_omb_is_there_twice(programs: Path) -> None:
         assert os.access(programs / "mpi" / path, os.X_OK)
 
 
+@pytest.mark.slow
 def test_a_program_measures_and_ignores_words_as_omb_does(programs: Path) -> None:
     ended = run(programs / "mpi/collective/osu_bcast", *ON_MOCK, "--iter", "5", "foo", "D")
     assert (ended.returncode, "\n8 " in ended.stdout) == (0, True), ended.stderr

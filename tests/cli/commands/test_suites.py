@@ -53,6 +53,7 @@ def test_every_option_is_a_key(name: str) -> None:
         assert keys[option].fits == takes(find(name), key)
 
 
+@pytest.mark.slow
 def test_run_has_every_option_of_every_benchmark() -> None:
     """Not hidden where any benchmark takes it."""
     mine = {long_name(p): p for p in run_command().params if isinstance(p, click.Option)}
@@ -113,6 +114,7 @@ def test_a_wrong_key_is_refused_by_its_line_and_nothing_is_measured(
     assert not Path("omb-results").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_marked_and_says_how_to_go_on(
     mine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

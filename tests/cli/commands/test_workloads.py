@@ -30,6 +30,7 @@ def sweep(run: Run, line: str) -> None:
     assert run(f"{line} --backend mock -i 3 --quiet --format json")[0] == 0
 
 
+@pytest.mark.slow
 def test_predicted_beside_measured(run: Run) -> None:
     """The simulated network does what the curves say: the error is that of a fit."""
     sweep(run, "allreduce -n 4 -T float32 -l -m 4:256K")
@@ -43,6 +44,7 @@ def test_predicted_beside_measured(run: Run) -> None:
     assert found["lines"][-1]["what"] == "all calls, one by one"
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_told_and_helps_when_typed(run: Run, tmp_path: Path) -> None:
     assert run("step --workload knn --backend mock -n 4 -i 3 --quiet")[0] == 0
     code, _, err = run("workloads knn -n 4 --predict")
@@ -54,6 +56,7 @@ def test_what_is_missing_is_told_and_helps_when_typed(run: Run, tmp_path: Path) 
     assert (code, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_before_the_step_is_measured_there_is_a_prediction(run: Run) -> None:
     sweep(run, "allreduce -n 2 -T float32 -m 4:256K")
     code, out, _ = run(f"workloads {BUCKETS} -n 2 --predict --format json")
@@ -99,6 +102,7 @@ def test_scaling(run: Run, compute: str, kind: str) -> None:
     assert code == 0 and f"{kind} scaling" in out and "against 1 rank" in out
 
 
+@pytest.mark.slow
 def test_real_products_are_counted_and_scale(run: Run, tmp_path: Path) -> None:
     """Of data parallel training each rank computes the same, of a divided layer its part."""
     for text, kind in (("ddp:scale=1/64,compute=matmul", "weak"), ("tensor:seq=32,layers=1,compute=matmul", "strong")):

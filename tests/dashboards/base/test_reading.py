@@ -43,6 +43,7 @@ def plain(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return [{k: None if pd.isna(v) else v for k, v in row.items()} for row in texts.to_dict("records")]
 
 
+@pytest.mark.slow
 def test_it_is_what_the_rows_are_one_by_one(tagged: Path) -> None:
     one_by_one = series.prepared(load(tagged, columns=COLUMNS))
     at_once = read_prepared(tagged, COLUMNS)
@@ -69,6 +70,7 @@ def test_filters_and_an_empty_store(tagged: Path, tmp_path: Path) -> None:
     assert len(none) == 0 and {*COLUMNS} <= {*none.columns}
 
 
+@pytest.mark.slow
 def test_files_that_come_in_between_are_read_in_all_columns(tagged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = (reading.load_table(tagged, columns=COLUMNS, **filters) for filters in ({"library": "MPICH"}, {}))
     asked: list[int] = []

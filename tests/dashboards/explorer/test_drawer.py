@@ -60,6 +60,7 @@ def shown(data: Data, view: str, changed: str = "view.value", **values: Any) -> 
     return called(data, "figures.children", known, changed)
 
 
+@pytest.mark.slow
 def test_each_tab_is_a_link_that_keeps_the_filters(data: Data) -> None:
     answer = shown(data, "history", **{"library.value": ["MPICH"]})
     links = {link["props"]["children"]: link["props"] for link in answer["tabs"]["children"]}
@@ -72,6 +73,7 @@ def test_each_tab_is_a_link_that_keeps_the_filters(data: Data) -> None:
     assert answer["benchmark"]["options"] == ["allreduce", "bcast"] and answer["ranks"]["options"] == ["4", "8"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "anew"),
     [
@@ -127,6 +129,7 @@ def test_the_first_screen_shows_the_quantity_that_is_chosen(data: Data) -> None:
     assert axis("ratio") == "time over MPICH 5.0.2's"
 
 
+@pytest.mark.slow
 def test_curves_have_a_ratio_where_there_are_two(data: Data) -> None:
     (view,) = views(data, State("curves", "ratio"))[0]
     first, second = [trace["y"] for trace in view.spec["data"] if trace["mode"] == "lines+markers"]
@@ -142,6 +145,7 @@ def test_a_cell_that_is_not_there(data: Data, name: str) -> None:
     assert parse(query(State(cell=name))).cell == name
 
 
+@pytest.mark.slow
 def test_the_drawer_follows_the_link_and_leaves_the_figures(data: Data) -> None:
     cell = next(name for _, name in points(views(data, State("curves"))[0][0]))
     opened = called(data, "drawn.children", {"cell.value": cell, "version.data": data.version}, "cell.value")

@@ -29,6 +29,7 @@ from tests.dashboards.stores import write
 from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_registry import called
 from tests.support.plotly_figures import plotly_figure
+from tests.support.tiers import few_quick
 
 VIEWS = choices()["view"]
 CHOSEN = st.dictionaries(
@@ -74,7 +75,7 @@ LACKING = "scaling history steps model guidelines pairs tuned winners verdicts e
 """Views that this store has nothing for."""
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", few_quick(VIEWS, 6))
 def test_each_view_of_the_store(data: Data, view: str) -> None:
     made, note = views(data, State(view))
     if view in LACKING:

@@ -11,6 +11,7 @@ import pytest
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
 from tests.dashboards.stores import write
+from tests.support.tiers import few_quick
 
 HOST = {"Host": "127.0.0.1:8050"}
 ODD: list[Any] = [
@@ -45,6 +46,7 @@ def server_callbacks(client: Any) -> list[dict[str, Any]]:
     return [callback for callback in answers if not callback["clientside_function"]]
 
 
+@pytest.mark.slow
 def test_odd_values_are_answered_400_or_well(data: Data) -> None:
     client = make(data).server.test_client()
     rng = random.Random(7)
@@ -58,6 +60,7 @@ def test_odd_values_are_answered_400_or_well(data: Data) -> None:
     assert set(codes) == {200, 400}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["inputs", "state", "output", "changedPropIds", "swap", "extra"])
 def test_a_body_of_another_form_is_answered_400(data: Data, change: str) -> None:
     client = make(data).server.test_client()
@@ -75,7 +78,7 @@ def test_a_body_of_another_form_is_answered_400(data: Data, change: str) -> None
         assert client.post("/_dash-update-component", json=body, headers=HOST).status_code == expected, wrong
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"3", b"\xff"])
+@pytest.mark.parametrize("text", few_quick([b"", b"{", b"[]", b"null", b"3", b"\xff"]))
 def test_what_is_no_json_object_is_answered_400(data: Data, text: bytes) -> None:
     answer = make(data).server.test_client().post("/_dash-update-component", data=text, headers=HOST)
     assert answer.status_code == 400 and answer.data == b"not what a page of this explorer asks\n"

@@ -40,6 +40,7 @@ def test_the_title_is_the_finding(frame) -> None:
     assert one.caption.endswith("4 ranks · 3 launches · 10 800 samples · sync barrier · timing local_max · 2026-11-20")
 
 
+@pytest.mark.slow
 def test_a_side_leads_where_its_launches_lie_apart_and_one_launch_has_no_spread(cell) -> None:
     def title(*launches: tuple[str, float]) -> str:
         rows = [cell(at, n, library=name) for n, (name, at) in enumerate(launches)]
@@ -97,6 +98,7 @@ def test_many_series_become_several_panels(frame, cell) -> None:
     assert sum(len(panel.rows) for panel in found) == len(rows)
 
 
+@pytest.mark.slow
 def test_many_libraries_are_one_figure_with_the_best_and_the_worst_coloured(cell) -> None:
     rows = pd.DataFrame(
         [

@@ -58,6 +58,7 @@ def test_every_part_is_there(found: AcceptReport) -> None:
         assert digest in own and Path(path).name in own
 
 
+@pytest.mark.slow
 def test_every_launch_is_shown(found: AcceptReport) -> None:
     page = acceptance_page(found)
     undecided = next(verdict for verdict in found.verdicts if verdict.word == "MARGINAL")
@@ -65,6 +66,7 @@ def test_every_launch_is_shown(found: AcceptReport) -> None:
     assert all(launch in page for launch, _ in undecided.values)
 
 
+@pytest.mark.slow
 def test_without_plotly_its_tables_are_there_and_it_says_what_is_missing(
     found: AcceptReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def test_an_empty_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "is empty" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_filters_that_match_nothing(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["report", str(store), "benchmark=bcast", "tags.a=b", "-o", str(tmp_path / "r.html")]
     assert main(words) == 2

@@ -65,6 +65,7 @@ def all_groups(opened) -> None:
     until(lambda: opened.execute_script(GROUPS), 2)
 
 
+@pytest.mark.slow
 def test_a_click_on_the_legend_isolates(opened) -> None:
     all_groups(opened)
     until(lambda: press(opened, CURVES + "return plot.querySelector('.legendtoggle')"), True)

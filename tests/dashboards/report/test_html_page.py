@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 
 from omb_py.dashboards.base.view import Item, View, table
@@ -48,6 +49,7 @@ def page(text: str) -> Page:
 PLAIN = page("plain")
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_no_text_becomes_a_tag(text: str) -> None:
     read = page(text)

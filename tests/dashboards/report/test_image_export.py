@@ -51,6 +51,7 @@ def program(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_browser_that_draws_nothing(frame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (view,) = image_export.views_of(frame.drop(columns="date").to_dict("records"))
     monkeypatch.setenv(image_export.VARIABLE, program(tmp_path, "echo no display >&2; exit 1"))

@@ -34,6 +34,7 @@ def names(shown: Picture) -> list[str]:
     return [t["name"] for t in shown.spec("light")["data"] if t.get("showlegend")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sides"),
     [
@@ -49,6 +50,7 @@ def test_words_name_sides_and_the_newest_version_stands_for_a_library(
     assert names(drawn(store, words)) == sides
 
 
+@pytest.mark.slow
 def test_it_says_who_is_fastest_where_and_on_what(store: Path) -> None:
     shown = drawn(store, "mpi,2.27.3")
     assert shown.view.title.startswith("allreduce, 32 GPUs: MVAPICH-Plus 4.1 is fastest up to ")
@@ -58,6 +60,7 @@ def test_it_says_who_is_fastest_where_and_on_what(store: Path) -> None:
     assert shown.labels == ()
 
 
+@pytest.mark.slow
 def test_the_crossover_stands_where_the_times_cross(store: Path) -> None:
     spec = drawn(store, "mpi,2.27.3").spec("light")
     time = gpu_store.time_us
@@ -69,6 +72,7 @@ def test_the_crossover_stands_where_the_times_cross(store: Path) -> None:
         assert line["x0"] == line["x1"] == first
 
 
+@pytest.mark.slow
 def test_over_gpus_has_a_panel_for_each_size_and_a_ratio_is_one_for_the_first_side(store: Path) -> None:
     grid = PanelGrid("devices", "devices", "ratio")
     data = drawn(store, "2.21.5,2.27.3", grid, "gpus").spec("dark")["data"]
@@ -79,6 +83,7 @@ def test_over_gpus_has_a_panel_for_each_size_and_a_ratio_is_one_for_the_first_si
     assert max(max(y) for y in last) > 1.2 and min(min(y) for y in last) < 1
 
 
+@pytest.mark.slow
 def test_all_texts_are_in_the_figure_and_below_each_other(store: Path) -> None:
     layout = drawn(store, "mpi,nccl").spec("light")["layout"]
     texts = [a for a in layout["annotations"] if a["xref"] == "paper"]
@@ -89,6 +94,7 @@ def test_all_texts_are_in_the_figure_and_below_each_other(store: Path) -> None:
     assert below == sorted(below, reverse=True) and all(-layout["margin"]["b"] <= y < 0 for y in below)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", SIZES)
 def test_each_width_has_room_for_its_letters(store: Path, width: str) -> None:
     size = SIZES[width]
@@ -108,6 +114,7 @@ def test_each_width_has_room_for_its_letters(store: Path, width: str) -> None:
     assert len(beside) == min(size.beside, len(axes))
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_picture_are_those_that_are_drawn(store: Path, monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setattr(image_export, "browser", lambda otherwise="": "never started")
     saved: list[Any] = []

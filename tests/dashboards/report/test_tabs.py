@@ -63,6 +63,7 @@ def test_a_line_of_the_table_draws_its_figures(made: StoreReport, tmp_path: Path
     assert curve.rows[-1][1] == pytest.approx(row["µs at the largest"])
 
 
+@pytest.mark.slow
 def test_the_page_is_small_and_its_tabs_lead_to_parts_of_it(made: StoreReport) -> None:
     text = page(made)
     assert len(text.encode()) < 2_500_000
@@ -85,6 +86,7 @@ def test_what_all_captions_share_is_said_once() -> None:
     assert split_captions(views[:1]) == ([], views[:1])
 
 
+@pytest.mark.slow
 def test_nights_of_one_library_open_on_their_history(tmp_path: Path) -> None:
     """Two versions are compared first; so is what nothing happened to."""
     stores = {name: tmp_path / name for name in ("step", "sound", "versions")}

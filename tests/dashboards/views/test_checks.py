@@ -94,6 +94,7 @@ def test_a_store_that_holds_nothing_else(tmp_path: Path) -> None:
     assert found == [] and note.startswith("What fits these filters was measured by omb-py guidelines, links or tune")
 
 
+@pytest.mark.slow
 def test_one_that_is_too_large(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "MOST_ROWS", 10)
     data = Data(store)

@@ -37,6 +37,7 @@ def store(tmp_path: Path, frame, cell) -> Path:
     return write(tmp_path / "s", pd.DataFrame(rows).astype(frame.dtypes.to_dict()))
 
 
+@pytest.mark.slow
 def test_the_board_holds_what_compare_said(store: Path) -> None:
     said = compared(store)
     (one,) = comparisons.comparisons(store)

@@ -170,6 +170,7 @@ def test_one_launch_a_side_is_hatched(tmp_path: Path, frame: pd.DataFrame) -> No
     assert view.spec["layout"]["shapes"] == [] and any("--launches 5" in note for note in view.notes)
 
 
+@pytest.mark.slow
 def test_one_launch_a_side_decides_nothing_and_says_what_to_do(tmp_path: Path, frame: pd.DataFrame) -> None:
     """No count of slower cells in the headline; the largest difference has its place."""
     write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
@@ -210,6 +211,7 @@ def skewed(tmp_path: Path, cell) -> Path:
     return write(tmp_path / "skewed", frame)
 
 
+@pytest.mark.slow
 def test_one_cell_has_one_ratio_on_a_page(skewed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches are skewed, so that their mean and their median differ: map, sentence, panel and CSV say the median."""
     made = report(skewed, StoreSelection())
@@ -251,6 +253,7 @@ def test_who_is_fastest_is_what_the_map_decided() -> None:
     assert fastest_at(known, 2, JudgedPair("a", "b", {(2, 8): "", (2, 64): "slower"})) == {8: None, 64: "a"}
 
 
+@pytest.mark.slow
 def test_a_busy_machine_is_said_first(tmp_path: Path, frame: pd.DataFrame) -> None:
     busy = "busy machine: other programs use 1.5 of 2 cores: end them, or expect wide spreads"
     write(tmp_path / "s", frame, busy)

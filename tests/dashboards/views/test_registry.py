@@ -83,6 +83,7 @@ def test_a_new_entry_is_in_the_report_at_its_place(store: Path, entry: ViewEntry
     assert "<h3>allreduce by ranks: 18 cells</h3>" in page(made)
 
 
+@pytest.mark.slow
 def test_a_new_entry_is_in_the_explorer(store: Path, entry: ViewEntry) -> None:
     assert parse("?view=counted").view == "counted" and query(parse("?view=counted")) == "?view=counted"
     data = Data(store)

@@ -125,6 +125,7 @@ class TestFactors:
 
 
 class TestReductions:
+    @pytest.mark.slow
     @given(
         ranks=st.integers(1, 40),
         count=st.integers(0, 400),
@@ -178,6 +179,7 @@ class TestPattern:
     def test_a_short_message_is_the_start_of_a_long_one(self) -> None:
         assert (payload.pattern(1000, 5, 1)[:10] == payload.pattern(10, 5, 1)).all()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("position", [0, 4])
     def test_no_two_ranks_slots_or_iterations_have_the_same(self, position: int) -> None:
         """Over ten iterations: with a key of (iteration, tag, sender, receiver, slot) any one of them changed."""

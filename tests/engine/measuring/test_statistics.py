@@ -11,6 +11,7 @@ from scipy import signal, stats
 
 from omb_py.engine.measuring import statistics as s
 from tests.lab.error_rates.auto import CASES, COUNTS, drawn, outcome
+from tests.support.tiers import few_quick
 
 times = st.floats(0.0078125, 1e6, allow_nan=False, width=32)
 series = st.lists(times, min_size=1, max_size=300)
@@ -50,6 +51,7 @@ class TestAutocorrelationTime:
         found = [s.autocorrelation_time(noise(rho, 20_000, rng)) for _ in range(20)]
         assert np.mean(found) == pytest.approx(expected, rel=0.05)
 
+    @pytest.mark.slow
     def test_batches_say_what_lies_beyond_the_last_lag(self) -> None:
         assert s.autocorrelation_time(np.arange(10_000.0)) > 1000
         rng = np.random.default_rng(5)
@@ -91,7 +93,7 @@ class TestSettled:
         both = np.where(rng.random(1000) < 0.5, 100.0, 120.0) + rng.normal(size=1000)
         assert not s.settled(both, 0.01)
 
-    @pytest.mark.parametrize("name", CASES)
+    @pytest.mark.parametrize("name", few_quick(CASES))
     @pytest.mark.parametrize("length", COUNTS)
     def test_of_series_that_stop_nine_in_ten_are_near_the_whole(self, name: str, length: int) -> None:
         """docs/statistics.md says which kinds no rule can know; the others have hardly a stop, or nearly all right."""
@@ -104,6 +106,7 @@ class TestSettled:
 
 
 class TestMedianInterval:
+    @pytest.mark.slow
     @given(st.integers(1, 3000), st.sampled_from([0.9, 0.95, 0.99]))
     @settings(max_examples=300)
     def test_covers_at_least_the_level_by_scipys_binomial_and_wastes_little(self, n: int, level: float) -> None:

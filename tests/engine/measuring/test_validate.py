@@ -176,6 +176,7 @@ class TestFlippedByte:
 
 
 class TestOtherMistakes:
+    @pytest.mark.slow
     def test_a_library_that_does_what_it_is_told_passes(self) -> None:
         assert [name for name in one_of_each(CHECKABLE) if found_in(name, lambda step: step)] == []
 

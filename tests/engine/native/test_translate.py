@@ -85,6 +85,7 @@ class TestRepeat:
         assert len(assembled.labels) == 3
         assert assembled.rows[R.STEP :: R.WIDTH].tolist() == [2]
 
+    @pytest.mark.slow
     @settings(max_examples=40)
     @given(
         shape=st.recursive(st.just(()), lambda s: st.lists(st.tuples(st.integers(0, 3), s), max_size=3), max_leaves=6)

@@ -16,6 +16,7 @@ def test_rounds_are_as_few_as_can_be(count: int, rounds: int, pairs: int) -> Non
     assert [len(each) for each in circle(count)] == [pairs] * rounds
 
 
+@pytest.mark.slow
 @given(st.integers(0, 90))
 def test_every_pair_meets_once_and_nobody_twice_in_a_round(count: int) -> None:
     rounds = list(circle(count))

@@ -375,6 +375,7 @@ def test_a_connection_closed_before_the_spec_ends_the_rank(server: Server, start
     assert child.wait(2) == LOST
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_done_may_go_on_to_its_end(server: Server, start: Start) -> None:
     child = start(BLOCKED.format(blocked="import time; link.done(); time.sleep(0.2); raise SystemExit(0)"))
     server.send(type="spec")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from omb_py.engine.rank.start_times import StartTimes, now_ns, process_start_ns
 from tests.support.machines.mpi import ROOT
 
@@ -19,6 +21,7 @@ def test_this_process_has_begun() -> None:
     assert process_start_ns() == began, "the kernel's number, whenever it is asked"
 
 
+@pytest.mark.slow
 def test_no_duration_is_taken_from_the_clock_of_day() -> None:
     """It is set, steps, and differs from host to host; `hello` and the stages of a start went by it."""
     asks = re.compile(r"\btime\.time(?:_ns)?\(|from time import|\bCLOCK_REALTIME\b")

@@ -130,6 +130,7 @@ def test_a_watcher_that_was_killed_ends_no_rank() -> None:
     assert (code, err) == (7, "")
 
 
+@pytest.mark.slow
 def test_the_watcher_ends_with_its_rank(tmp_path: Path) -> None:
     """Even where that is killed, and it holds no file of the rank."""
     then = "print(watcher._pid, sorted(os.listdir(f'/proc/{watcher._pid}/fd')), flush=True); os.kill(os.getpid(), 9)"

@@ -17,12 +17,14 @@ from tests.support.patience import PATIENCE_S
 WORDS = ("barrier", "--backend", "mock", "-n", "2", "-i", "5")
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_it_runs_until_it_is_told_to_end() -> None:
     with other_job(WORDS, 60.0) as ended:
         assert ended() == ""
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_one_that_cannot_begin_says_why() -> None:
     with (

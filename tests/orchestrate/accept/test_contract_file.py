@@ -106,6 +106,7 @@ def test_what_is_promised_bounds_a_row(tmp_path: Path) -> None:
     assert "skipped: latency (entry: gpu): the nodes have no accelerators" in text, "what was left out"
 
 
+@pytest.mark.slow
 def test_without_a_contract_rows_are_filled(tmp_path: Path) -> None:
     found = accepted(tmp_path)
     assert [verdict.word for verdict in found.verdicts] == ["NO BOUND", "NO BOUND"]
@@ -124,6 +125,7 @@ def test_a_promise_that_cannot_be_measured_is_an_error(tmp_path: Path) -> None:
     assert far.word == "ERROR" and far.note == "the distant nodes are node0, node9: node9 is none of these"
 
 
+@pytest.mark.slow
 def test_a_promise_by_size(tmp_path: Path) -> None:
     """A size without one stays without a bound; one that the row has not is refused."""
     text = TABLE.replace('message-size = "8"', 'message-size = "8,64"', 1)
@@ -220,6 +222,7 @@ class TestOfAStranger:
         with pytest.raises(EnvironmentProblem, match="nothing of this suite can be measured here"):
             accepted(tmp_path, contract=f"[machine]\ndistant = {names}\nnearest = {names}\n")
 
+    @pytest.mark.slow
     def test_its_words_reach_terminal_and_page_as_text(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -141,6 +141,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(CRITERION_KEYS), VALUES), st.dictionaries(st.sampled_from(RULE_KEYS), VALUES))
 def test_any_table_is_read_or_refused_in_one_line(made: dict[str, object], rule: dict[str, object]) -> None:
     def lines(table: dict[str, object]) -> str:

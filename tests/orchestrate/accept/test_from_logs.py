@@ -91,6 +91,7 @@ def test_every_row_is_filled(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "from alltoall-odd.log" in text and "signed for the customer" in text
 
 
+@pytest.mark.slow
 def test_logs_by_hand(tmp_path: Path) -> None:
     logs = [write(tmp_path / "distant" / f"run{number}.out", BY_HAND) for number in range(8)]
     found = filled(tmp_path, *logs)
@@ -104,6 +105,7 @@ def test_logs_by_hand(tmp_path: Path) -> None:
     assert found.libraries == ["OMB 5.9", "OMB 7.4", "OMB 7.1"]
 
 
+@pytest.mark.slow
 def test_the_python_interface(tmp_path: Path) -> None:
     contract = write(tmp_path / "c.toml", CONTRACT)
     logs = [write(tmp_path / "distant" / f"run{number}.out", BY_HAND) for number in range(8)]

@@ -84,6 +84,7 @@ def test_launches_that_get_slower_one_after_another_decide_later(tmp_path: Path)
     assert said.startswith("launches may resemble the one before (correlation up to 0.95), so verdicts take more")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_simulated_launches_know_nothing_of_each_other(seed: int, tmp_path: Path) -> None:
     """Six of these ten took 16 launches, since eight values of one cell cannot show that they are independent."""
@@ -106,6 +107,7 @@ def test_wrong_bytes_are_a_failure_and_are_not_timed(tmp_path: Path) -> None:
     assert unchecked.checked == [] and set(words(unchecked).values()) == {"PASS"}
 
 
+@pytest.mark.slow
 def test_ranks_that_hang_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "hang=1:1024"') + ENTRY + LAX
     text += criterion('benchmark = "allreduce"\nmessage-size = "8"\nmax = "1 s"', "b")
@@ -119,6 +121,7 @@ def test_ranks_that_hang_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert hung == 1, "what hangs is not tried again and again"
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_cannot_run_here_is_an_error(tmp_path: Path) -> None:
     text = HEAD + '[[entry]]\nbenchmarks = ["latency", "bcast"]\nmessage-size = "8:8"\n' + LAX
     found = accepted(text, tmp_path, ranks=3)

@@ -15,6 +15,7 @@ Make = Callable[..., Builds]
 Repository = Callable[..., Path]
 
 
+@pytest.mark.slow
 def test_a_commit_is_built_once_in_its_own_tree(repository: Repository, builds: Make) -> None:
     notes: list[str] = []
     folder = repository(3, {0: 1.0, 2: 2.0})

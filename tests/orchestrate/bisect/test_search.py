@@ -53,6 +53,7 @@ def test_ends_that_do_not_differ_are_no_verdict(repository: Repository, design: 
         bisect(design(repository(4, {0: 1.0}), "c0", "c3"))
 
 
+@pytest.mark.slow
 def test_an_end_that_cannot_be_built_ends_the_search(repository: Repository, design: Make, tmp_path: Path) -> None:
     with pytest.raises(LaunchFailed, match=r"\(change 3\) cannot be built: it ended with exit code 1; its output: "):
         bisect(design(repository(4, {0: 1.0}, broken=(3,)), "c0", "c3"))

@@ -36,6 +36,7 @@ def topology(folder: Path, nodes: int, per_switch: int) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mock", "names"),
     [
@@ -123,6 +124,7 @@ def test_what_pairs_did_not_confirm_is_said_and_is_no_failure(culprit: Culprit) 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.each_library
 def test_real_ranks_run_groups_of_several_sizes_at_once() -> None:

@@ -155,6 +155,7 @@ def test_half_a_pair_is_left_out() -> None:
     assert len(found.cells[0][0].base) == len(found.cells[0][0].new) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_against_a_is_silent(kind: str) -> None:
     # make bench-compare counts thousands of reports

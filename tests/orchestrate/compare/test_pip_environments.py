@@ -86,6 +86,7 @@ def test_is_made_once(cache, tmp_path) -> None:
     assert again == first and notes == []
 
 
+@pytest.mark.slow
 def test_a_wheel_that_was_built_anew_is_another_requirement(cache, tmp_path) -> None:
     path = wheel(tmp_path, "1.0")
     first = environment_for([str(path)], pip=QUICK_PIP)
@@ -93,6 +94,7 @@ def test_a_wheel_that_was_built_anew_is_another_requirement(cache, tmp_path) -> 
     assert environment_for([str(path)], pip=QUICK_PIP).folder != first.folder
 
 
+@pytest.mark.slow
 def test_what_an_interruption_left_is_made_anew(cache, tmp_path, monkeypatch) -> None:
     requirement = str(wheel(tmp_path, "1.0"))
     folder = environment_for([requirement], pip=QUICK_PIP).folder
@@ -111,6 +113,7 @@ def test_the_failure_of_pip_is_one_line_and_leaves_nothing(cache, tmp_path) -> N
     assert "\n" not in text and not [path for path in cache.iterdir() if path.is_dir()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", ["'--no-deps' in sys.argv", "'--no-deps' not in sys.argv"])
 def test_a_pip_that_fails_half_way_leaves_nothing(cache, tmp_path, fails) -> None:
     """Once with the package unpacked and once with what it needs missing; the next try makes all anew."""

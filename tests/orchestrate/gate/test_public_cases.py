@@ -61,6 +61,7 @@ def test_a_machine_that_heats_up_makes_no_regression(printed: list[float], tmp_p
     assert report.code == OK and not report.outcomes[0].report.judged[0].alarm  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_the_base_of_each_gate_is_a_run_of_a_history(printed: list[float], tmp_path: Path) -> None:
     """Changes of 1 % a month creep under every gate; `history` sees them in what gates keep."""
     noise = random.Random(1)

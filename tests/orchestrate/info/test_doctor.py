@@ -141,6 +141,7 @@ def test_amount() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_report_covers_this_machine(tmp_path: Path) -> None:
     findings = doctor.report([OPEN_MPI, MOCK], [], tmp_path, {})
     subjects = [f.subject for f in findings]

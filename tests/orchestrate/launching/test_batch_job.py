@@ -159,6 +159,7 @@ def test_an_sbatch_that_refuses_cancels_what_was_submitted(tmp_path: Path) -> No
         submit(batch(tmp_path), lambda text: None, {"PATH": "/nowhere"})
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     line = ["run", "quick", "-n", "4", "--print-script", "--nodes=2", "--submit-args", "--qos x", "--store", "st"]

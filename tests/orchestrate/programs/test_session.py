@@ -221,6 +221,7 @@ def test_another_device_is_never_green(design: Make, tmp_path: Path, side: str) 
         compare_programs(design(*(f"sh {script} {word}" for word in words)))
 
 
+@pytest.mark.slow
 def test_a_launch_that_lacks_what_it_had_before_is_never_green(design: Make, tmp_path: Path) -> None:
     script = tmp_path / "shrinks.sh"
     script.write_text(
@@ -285,6 +286,7 @@ def test_another_command_does_not_resume(osu: Osu, design: Make, tmp_path: Path)
         compare_programs(design(osu(1), osu(1.2)), resume="last")
 
 
+@pytest.mark.slow
 def test_no_process_of_a_killed_launch_is_left(design: Make, osu: Osu, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     script = tmp_path / "forks.sh"
@@ -301,6 +303,7 @@ def test_the_output_of_a_failed_launch_is_kept(design: Make, osu: Osu, tmp_path:
     assert path.read_text() == "half a table\n\n--- stderr ---\nwhy\n\n"
 
 
+@pytest.mark.slow
 def test_secrets_in_an_output_are_not_stored(design: Make, tmp_path: Path) -> None:
     command = "sh -c 'echo API_TOKEN=abc123; echo took 1$$ s'"
     metric = parse_metric("time s lower took ([0-9]+) s")
@@ -333,6 +336,7 @@ def test_a_budget_chooses_the_launches_and_keeps_the_choice(osu: Osu, design: Ma
     assert len(load(tmp_path / "store")) == 2 * (report.base.count + 3)
 
 
+@pytest.mark.slow
 def test_a_budget_too_small_for_a_change_is_refused(osu: Osu, design: Make, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"the time is enough for 0 more launches a side.*a change needs 6: give it"):
         compare_programs(design(osu(1), osu(1.1), budget_s=0.001))

@@ -81,6 +81,7 @@ def test_the_api_gives_rows_to_rank_0_only(tmp_path: Path) -> None:
     assert sorted(told.stdout.split("\n")[:2]) == ["rows False []", "rows True [8, 16]"]
 
 
+@pytest.mark.slow
 @pytest.mark.each_library
 @pytest.mark.mpi
 def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
@@ -116,6 +117,7 @@ def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     assert "one launch" in skips[1].reason
 
 
+@pytest.mark.slow
 def test_a_collector_whose_rank_0_died_says_so_in_a_line() -> None:
     words = [sys.executable, "-m", "omb_py.orchestrate.running.joined_collector"]
     done = subprocess.run(words, input="", capture_output=True, text=True, timeout=PATIENCE_S, check=False)
@@ -123,6 +125,7 @@ def test_a_collector_whose_rank_0_died_says_so_in_a_line() -> None:
     assert (done.returncode, done.stderr) == (3, says)
 
 
+@pytest.mark.slow
 def test_a_collector_whose_address_nobody_reads_says_so_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
     (launch,) = plan(Request("allreduce", store=None), 2)
     collector = joined_run.CollectorProcess(joined_run.Job(launch, "mpiexec", []))
@@ -159,6 +162,7 @@ def test_a_rank_that_ends_before_init_leaves_nobody_waiting(tmp_path: Path) -> N
     assert done.returncode != 0 and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.each_library
 @pytest.mark.mpi
 @pytest.mark.faults

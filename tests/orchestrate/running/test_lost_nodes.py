@@ -287,6 +287,7 @@ def test_a_node_that_is_lost_while_an_acceptance_is_interrupted(
     assert again == [REST, PAIR] * 6
 
 
+@pytest.mark.slow
 def test_too_few_nodes_do_not_go_on(
     lose: Callable[..., Made], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,6 +299,7 @@ def test_too_few_nodes_do_not_go_on(
     assert "n1, n2, n3 stopped answering: a rank on n1 was lost" in err and "going on" not in err
 
 
+@pytest.mark.slow
 def test_the_rest_may_be_unable(lose: Callable[..., Made], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lose(2, "n1")
     line = COMPARE.replace("allreduce -n 8", "allreduce -n 8 -k fixed:7").replace("allreduce", "bcast")

@@ -25,6 +25,7 @@ from omb_py.results.store.recovery import recover
 from omb_py.suites import BENCHMARKS
 from tests.support.kinds import one_of_each
 from tests.support.machines.nvml import StandInGpu, StandInNvml, joined_by_switches
+from tests.support.tiers import few_quick
 
 
 def execute(request: Request) -> int:
@@ -63,6 +64,7 @@ def test_text_of_an_allreduce_from_known_times(tmp_path: Path, capsys: pytest.Ca
     assert frame["stop_reason"][0] == "fixed"
 
 
+@pytest.mark.slow
 def test_several_launches_are_several_files(tmp_path: Path) -> None:
     # of any seed two medians may be equal
     three = {"launches": 3, "seed": 1, "settings": {"mock": "launch=0.1,noise=0.01"}}
@@ -78,7 +80,7 @@ _RECEIVING = [n for n, b in BENCHMARKS.items() if "validation" in b.options and 
 """Benchmarks to whose ranks bytes arrive, so that one can be spoiled on its way."""
 
 
-@pytest.mark.parametrize("benchmark_name", one_of_each(_RECEIVING))
+@pytest.mark.parametrize("benchmark_name", few_quick(one_of_each(_RECEIVING), 8))
 def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
     benchmark_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

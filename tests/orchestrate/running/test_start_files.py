@@ -25,6 +25,7 @@ ANALYSIS = ("pandas", "pyarrow", "scipy", "plotly", "click")
 """Packages that no rank loads (design, section 3)."""
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_rank_opens_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command_for = run.command_for

@@ -18,6 +18,7 @@ def test_a_straggler_is_named_once_a_benchmark(capsys: pytest.CaptureFixture[str
     assert "allreduce: rank 2 (node2) finished last in 100 % of calls (25 % expected, 4 cells)" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["allreduce --mock noise=0.05", "allreduce", "reduce --mock noise=0.05,straggler=2:3us", "multi_lat"]
 )

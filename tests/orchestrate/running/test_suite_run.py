@@ -92,6 +92,7 @@ def test_other_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [out.count(f"{name} · mock") for name in ("latency", "bcast", "allreduce")] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_failed_validation_ends_its_sweep_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = TWO.replace("iterations = 5", 'iterations = 5\nvalidation = true\nlaunches = 2\nmock = "flip=1:16"')
     assert run_suite(suite(text, tmp_path)) == 1
@@ -199,6 +200,7 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cells(store) == found
 
 
+@pytest.mark.slow
 def test_only_the_same_suite_is_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no run 'x': there is no store"):
         run_suite(suite(TWO, tmp_path / "none"), "x")
@@ -214,6 +216,7 @@ def test_only_the_same_suite_is_gone_on_with(tmp_path: Path) -> None:
     assert load(tmp_path)["run_id"].nunique() == 2
 
 
+@pytest.mark.slow
 def test_a_cell_of_other_options_is_measured_again(tmp_path: Path) -> None:
     assert run_suite(suite(TWO, tmp_path)) == 0
     assert run_suite(suite(TWO, tmp_path, buffer="bytearray"), NEWEST) == 0
@@ -221,6 +224,7 @@ def test_a_cell_of_other_options_is_measured_again(tmp_path: Path) -> None:
     assert frame["run_id"].nunique() == 1 and Counter(frame["buffer"]) == {"numpy": 8, "bytearray": 8}
 
 
+@pytest.mark.slow
 def test_a_failed_sweep_stays_failed(tmp_path: Path) -> None:
     text = TWO.replace("iterations = 5", 'iterations = 5\nvalidation = true\nmock = "flip=1:16"')
     assert run_suite(suite(text, tmp_path)) == 1
@@ -229,6 +233,7 @@ def test_a_failed_sweep_stays_failed(tmp_path: Path) -> None:
     assert cells(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_every_turn_has_cells_of_its_own(tmp_path: Path) -> None:
     text = TWO.replace("iterations = 5", "iterations = 5\nlaunches = 3")
     assert run_suite(suite(text, tmp_path)) == 0

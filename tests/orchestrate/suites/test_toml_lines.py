@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,6 +104,7 @@ def is_filler(path: KeyPath) -> bool:
     return any(isinstance(part, str) and part[0] == "f" and part[1:].isdigit() for part in path)
 
 
+@pytest.mark.slow
 @given(documents())
 def test_every_number_is_its_own_line(text: str) -> None:
     lines = key_lines(text)

@@ -22,12 +22,18 @@ from omb_py.orchestrate.supervision.leftovers import remove, segments
 from omb_py.orchestrate.supervision.supervisor import Supervisor
 from tests.orchestrate.supervision.peers import Clock, Peer, supervising
 
-SHM = Path("/dev/shm")
+
+@pytest.fixture(autouse=True)
+def shm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of this test: a launch of another one that fails removes from the common one what nobody has open."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        monkeypatch.setattr(leftovers, "_FOLDER", f"{folder}/")
+        yield Path(folder)
 
 
 @pytest.mark.parametrize(("name", "ours"), [("mpich_shm_", True), ("sm_segment.", True), ("somebody_else_", False)])
-def test_only_a_librarys_segments_are_found_and_removed(name: str, ours: bool) -> None:
-    path = SHM / f"{name}{secrets.token_hex(8)}"
+def test_only_a_librarys_segments_are_found_and_removed(name: str, ours: bool, shm: Path) -> None:
+    path = shm / f"{name}{secrets.token_hex(8)}"
     path.write_bytes(bytes(4096))
     try:
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 4096):
@@ -46,16 +52,16 @@ def test_a_process_that_is_gone_has_none() -> None:
 
 
 @pytest.fixture
-def segment() -> Iterator[Path]:
-    path = SHM / f"mpich_shm_{secrets.token_hex(8)}"
+def segment(shm: Path) -> Iterator[Path]:
+    path = shm / f"mpich_shm_{secrets.token_hex(8)}"
     path.write_bytes(bytes(4096))
     yield path
     path.unlink(missing_ok=True)
 
 
-def test_a_segment_that_nobody_uses_is_orphaned(segment: Path) -> None:
-    began = leftovers._own(set(map(str, SHM.iterdir())) - {str(segment)})
-    other = SHM / f"somebody_else_{secrets.token_hex(8)}"
+def test_a_segment_that_nobody_uses_is_orphaned(segment: Path, shm: Path) -> None:
+    began = leftovers._own(set(map(str, shm.iterdir())) - {str(segment)})
+    other = shm / f"somebody_else_{secrets.token_hex(8)}"
     other.write_bytes(b"")
     try:
         assert str(segment) in leftovers.orphaned(began)
@@ -96,10 +102,10 @@ def killed(launcher: str, *paths: object) -> int:
     return process.pid
 
 
-def test_the_next_launch_removes_what_a_killed_parent_left(own_folder: Path, segment: Path) -> None:
+def test_the_next_launch_removes_what_a_killed_parent_left(own_folder: Path, segment: Path, shm: Path) -> None:
     precious = own_folder / "precious"
     precious.touch()
-    pid = killed("os.getpid()", segment, precious, "/dev/shm/mpich_shm_/../../etc/passwd")
+    pid = killed("os.getpid()", segment, precious, f"{shm}/mpich_shm_/../../etc/passwd")
     session = own_folder / f"ompi.{pid}"
     session.mkdir()
     (session / "contact.txt").touch()
@@ -119,9 +125,11 @@ sys.argv[1] == "killed" and os._exit(0)
 
 
 @pytest.mark.parametrize("end", ["killed", "ends"])
-def test_a_rank_inside_a_foreign_launcher_says_it_before_its_library_starts(own_folder: Path, end: str) -> None:
+def test_a_rank_inside_a_foreign_launcher_says_it_before_its_library_starts(
+    own_folder: Path, end: str, shm: Path
+) -> None:
     """Its launcher, a shell here, is gone as well; a rank that ends by itself leaves no record."""
-    made = SHM / f"mpich_shm_{secrets.token_hex(8)}"
+    made = shm / f"mpich_shm_{secrets.token_hex(8)}"
     line = [sys.executable, "-c", FOREIGN, end, str(made)]
     try:
         subprocess.run(["sh", "-c", '"$@"; exit 0', "sh", *line], check=True)
@@ -150,9 +158,9 @@ def topology(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_files_of_a_killed_mpiexec_are_removed(own_folder: Path, topology: Path) -> None:
+def test_files_of_a_killed_mpiexec_are_removed(own_folder: Path, topology: Path, shm: Path) -> None:
     """Torture left a topology file, a session folder and UCX's segment where mpiexec or its proxy was killed."""
-    session, ucx = own_folder / "ompi.4194305", SHM / f"ucx_shm_posix_{secrets.token_hex(8)}"
+    session, ucx = own_folder / "ompi.4194305", shm / f"ucx_shm_posix_{secrets.token_hex(8)}"
     session.mkdir()
     (session / "contact.txt").touch()
     record = leftovers.LeftoverRecord()
@@ -173,7 +181,7 @@ def test_the_next_launch_removes_the_topology_of_a_killed_parent(own_folder: Pat
 
 
 def test_a_clock_that_steps_back_leaves_nothing(
-    own_folder: Path, segment: Path, topology: Path, monkeypatch: pytest.MonkeyPatch
+    own_folder: Path, segment: Path, topology: Path, shm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files were once compared with the time at which the launch began."""
     earlier = topology.rename(own_folder / "hydra_hwloc_xmlfile_Earlier"), segment
@@ -182,7 +190,7 @@ def test_a_clock_that_steps_back_leaves_nothing(
         later.setattr(time, "time", lambda: now + 3600)
         record = leftovers.LeftoverRecord()
         record._launcher = 4194305, 1  # over the largest number of a process: it is gone
-    made = own_folder / "hydra_hwloc_xmlfile_Of_this", SHM / f"mpich_shm_{secrets.token_hex(8)}"
+    made = own_folder / "hydra_hwloc_xmlfile_Of_this", shm / f"mpich_shm_{secrets.token_hex(8)}"
     try:
         for path in made:
             path.touch()

@@ -299,6 +299,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     return Toy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_launch_over_agents_runs_to_its_end(toy: Toy) -> None:
     outcome = toy.run("fine", ranks=4)
     assert [kind for kind, _ in toy.messages] == ["launch", "note", "cell"]
@@ -315,6 +316,7 @@ def test_ranks_behind_agents_meet(toy: Toy) -> None:
     assert notes == ["0 {'port': 4321}", "1 {'port': 4321}", "2 {'port': 4321}", "a note"]
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.parametrize("mode", ["loses its agent", "loses its agent, stopped"])
 def test_an_agent_that_is_killed_takes_nothing_along(toy: Toy, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
@@ -325,6 +327,7 @@ def test_an_agent_that_is_killed_takes_nothing_along(toy: Toy, monkeypatch: pyte
     assert outcome.notes == ("the agent on node0 ended; its ranks went on with a connection of their own",)
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.parametrize(
     ("mode", "words"),

@@ -47,6 +47,7 @@ def test_the_ranks_hear_where_rank_0_listens(toy: Toy, mode: str) -> None:
     assert said == ["0 {'port': 4321}", "1 {'port': 4321}", "2 {'port': 4321}", "a note"]
 
 
+@pytest.mark.slow
 def test_the_spec_reaches_every_rank_even_when_it_is_large(toy: Toy) -> None:
     assert toy.run("fine", ranks=4, spec={"cells": [{"benchmark": "x" * 1000}] * 5000}).status == 0
 
@@ -124,6 +125,7 @@ def test_a_rank_that_does_not_come_is_named(toy: Toy, mode: str, words: list[str
     assert [word for word in words if word not in str(caught.value)] == []
 
 
+@pytest.mark.slow
 def test_a_rank_that_refuses_gives_its_own_words_and_code(toy: Toy) -> None:
     with pytest.raises(UsageError, match=r"^-i must be at least 1$"):
         toy.run("usage")
@@ -206,6 +208,7 @@ supervisor.run()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.parametrize("mode", ["runs on", "stops"])
 def test_killing_the_parent_leaves_no_orphan(toy: Toy, mode: str) -> None:
@@ -271,6 +274,7 @@ def test_who_asks_is_answered_when_the_cells_before_are_done() -> None:
     assert isinstance(result[0], Outcome)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heard", (0, 1))
 def test_ranks_that_a_busy_supervisor_loses_at_once_are_both_named(heard: int) -> None:
     """The rank that it happened to read first was accused."""
@@ -293,6 +297,7 @@ def test_ranks_that_a_busy_supervisor_loses_at_once_are_both_named(heard: int) -
     assert re.match(r"rank 0 on \S+ \(pid \d+\), rank 1 on \S+ \(pid \d+\) died before", str(result[0]))
 
 
+@pytest.mark.slow
 def test_worlds_apart_fail_even_where_all_ranks_end_well_at_once() -> None:
     """It was a success if the launcher was seen to end before its ranks."""
     supervisor = Supervisor({"cells": [1]}, 2, PATIENCE_S)
@@ -343,6 +348,7 @@ def test_a_thousand_ranks_connect() -> None:
     assert result[0].hosts[64] == "node1"
 
 
+@pytest.mark.slow
 def test_ranks_may_come_one_after_another_for_longer_than_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, tick=0.01)
     supervisor = Supervisor({}, 4, 0.5)

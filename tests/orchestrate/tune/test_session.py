@@ -71,6 +71,7 @@ def test_a_planted_crossover_becomes_a_rule_that_is_proved(whole: dict[str, Any]
     assert whole["share_of_full_grid"] < 0.4
 
 
+@pytest.mark.slow
 def test_compare_shows_the_proof_again_with_the_same_verdicts(whole: dict[str, Any]) -> None:
     (run,) = whole["proofs"]
     store = Path(whole["files"][0]).parents[1] / "s"
@@ -98,6 +99,7 @@ def test_each_of_several_proofs_is_shown_again_with_its_part_of_the_error_rate(t
         assert (judged.answers["median"].low, judged.answers["median"].high) == (proved["low"], proved["high"])
 
 
+@pytest.mark.slow
 def test_equal_algorithms_give_no_rule_and_no_file(tune: Run, tmp_path: Path) -> None:
     code, report, _ = tune("same", "algorithm=tree:2us:1ns,algorithm=same:2us:1ns")
     assert (code, report["rules"], report["files"]) == (0, [], [])
@@ -171,6 +173,7 @@ def test_an_interrupted_tuning_ends_as_it_would_have(
     assert {k: report[k] for k in alike} == {k: whole[k] for k in alike}
 
 
+@pytest.mark.slow
 def test_a_resumed_tuning_has_the_same_options_and_remembers_failures(
     tune: Run, interrupt: Callable[[int], list[str]]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import pytest
 from hypothesis import given
 
 from omb_py.printing.writers import to_json
@@ -13,6 +14,7 @@ from omb_py.results.json_values import json_text
 from tests.printing.writers.documents import DOCUMENTS
 
 
+@pytest.mark.slow
 @given(DOCUMENTS)
 def test_any_data_loads(document: Document) -> None:
     read = json.loads(to_json(document), parse_constant=lambda name: f"no JSON: {name}")

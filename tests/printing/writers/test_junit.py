@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import junitparser
+import pytest
 from hypothesis import given
 
 from omb_py.printing.writers import to_junit
@@ -11,6 +12,7 @@ from tests.printing.writers.documents import DOCUMENTS
 from tests.support.jenkins import violations
 
 
+@pytest.mark.slow
 @given(DOCUMENTS)
 def test_any_text_is_valid(document: Document) -> None:
     xml = to_junit(document)

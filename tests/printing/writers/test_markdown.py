@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -35,6 +36,7 @@ def plain(token: Token) -> str:
     return token.content
 
 
+@pytest.mark.slow
 @given(DOCUMENTS)
 def test_every_text_is_shown_as_it_is(document: Document) -> None:
     markdown = to_markdown(document)

@@ -16,6 +16,7 @@ WIDE = Console(width=300, file=io.StringIO())
 ROWS = [("bcast [a] 2 KiB", "1.10", "SLOWER", ""), ("bcast 4 KiB*", "1.00", "SAME", ""), ("put", "", "SAME", "")]
 
 
+@pytest.mark.slow
 @given(DOCUMENTS)
 def test_nothing_that_a_terminal_obeys_is_printed(document: Document) -> None:
     text = to_text(document, WIDE)

@@ -35,6 +35,7 @@ def test_a_step_is_named() -> None:
     assert "1.3" in note and "from pass 21 on" in note
 
 
+@pytest.mark.slow
 def test_wandering_is_not_taken_for_knowledge() -> None:
     """Of passes that know of each other the error is wider: a drift of nothing is called one as rarely as is said."""
     for launches, correlation, most in (

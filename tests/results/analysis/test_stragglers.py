@@ -52,6 +52,7 @@ def test_a_straggler_is_named_however_the_last_rank_stays() -> None:
     assert rate(4, 1000, 4, 0.9, 50, odds=27.0) == 1.0
 
 
+@pytest.mark.slow
 @given(st.integers(2, 64), st.integers(2, 10**6), st.floats(0, 1))
 def test_draws_are_between_one_and_the_calls(ranks: int, calls: int, changed: float) -> None:
     trials = Last([1 / ranks] * ranks, calls, changed * (calls - 1)).trials

@@ -151,6 +151,7 @@ def test_so_few_launches_say_that_they_are_few() -> None:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=25))
 def test_the_interval_is_that_of_a_median(logs: list[float]) -> None:
     made = GuidelinePair("gl5_x", "", 8, tuple(math.exp(x) for x in logs), (1.0,) * len(logs))

@@ -48,6 +48,7 @@ def test_nodes_of_small_switches_are_judged_too(per_switch: int) -> None:
         assert Culprit("node", (slow,)) in searched(machine, switches_of(32, per_switch), 3).named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
@@ -66,6 +67,7 @@ def test_among_1024_nodes_it_is_named_in_95_of_100(fault: str, kind: str) -> Non
     assert exact >= 19 and innocent == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [2, 3])
 def test_a_link_that_another_job_hides_in_some_launches_is_named(hidden: int) -> None:
     """The job slows the half without the link as much, so both are equal and slower than in other launches."""

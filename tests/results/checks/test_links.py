@@ -25,6 +25,7 @@ def test_columns_are_pairs(n: int, data: st.DataObject) -> None:
     assert column_of(n, int(second[column]), int(first[column])) == column
 
 
+@pytest.mark.slow
 @given(st.integers(4, 30), st.integers(0, 99), st.floats(-5, 5))
 def test_node_effects_that_add_up_are_recovered(n: int, seed: int, level: float) -> None:
     node = np.random.default_rng(seed).normal(0, 1, n)

@@ -109,6 +109,7 @@ def test_a_link_that_is_slow_one_way_is_found(tmp_path: Path) -> None:
     assert "bandwidth n2 - n3" in found(sweep) and sweep.first.shares == [1]
 
 
+@pytest.mark.slow
 def test_the_report_has_the_matrix_and_what_confirms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write(tmp_path / "logs", slow=SLOW)
     page, file = tmp_path / "l.html", tmp_path / "l.json"

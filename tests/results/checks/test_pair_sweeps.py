@@ -56,6 +56,7 @@ def test_the_rows_say_what_the_sweep_said(swept) -> None:
         assert mine == {k: pytest.approx(v, rel=1e-5) if isinstance(v, float) else v for k, v in theirs.items()}
 
 
+@pytest.mark.slow
 def test_every_pass_that_was_asked_for_is_made(swept) -> None:
     rows, _ = swept
     made = {part: {row["parameters"]["pass"] for row in rows if row["tags"][PART_TAG] == part} for part in PARTS}

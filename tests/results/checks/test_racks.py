@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from omb_py.results.checks.links import column_of, confirm, groups_of, judge, pair_ends, suspects, take_apart
+from tests.support.tiers import few_quick
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ def racks(sizes: Sequence[int], gap: float = 0.4, noise: float = 0.015, seed: in
     return np.where(own[first] == own[second], 0.0, gap) + np.random.default_rng(seed).normal(0, noise, len(first))
 
 
-@pytest.mark.parametrize("sizes", [(12, 4), (4, 4), (6, 2), (5, 5, 6), (20, 3, 2)])
+@pytest.mark.parametrize("sizes", few_quick([(12, 4), (4, 4), (6, 2), (5, 5, 6), (20, 3, 2)], 2))
 def test_racks_are_found_and_no_node_of_them_is_named(sizes: tuple[int, ...]) -> None:
     """Seen from the median of its links, every node of the smaller rack is slow."""
     for seed in range(20):
@@ -88,6 +89,7 @@ def test_a_slow_node_and_a_slow_link_are_named_within_racks() -> None:
     assert found == {("node", (13,)), ("link", (2, 5)), ("group", (12, 13, 14, 15))}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 99), st.floats(-5, 5))
 @settings(max_examples=30)
 def test_parts_add_up_and_the_names_of_nodes_do_not_matter(seed: int, shift: float) -> None:

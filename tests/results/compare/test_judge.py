@@ -92,6 +92,7 @@ def test_one_launch_is_unclear() -> None:
     assert answer.detectable == math.inf and answer.needed is None
 
 
+@pytest.mark.slow
 def test_a_family_needs_more_evidence_than_one_cell() -> None:
     doubtful = measured(1.05, spread=0.05)
     assert one([doubtful]).verdict == "SLOWER"
@@ -174,6 +175,7 @@ def test_the_clock_s_steps_are_a_spread() -> None:
     assert answer.low < 0.95 and answer.high > 1.05
 
 
+@pytest.mark.slow
 def test_the_interval_goes_with_the_verdict() -> None:
     for seed in range(60):
         ratio = 1 + 0.002 * seed

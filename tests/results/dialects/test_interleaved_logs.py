@@ -31,6 +31,7 @@ def logs(factor: float, pairs: int = 8) -> list[LogFile]:
     ]
 
 
+@pytest.mark.slow
 def test_they_are_judged_by_pairs_and_not_by_nights(tmp_path: Path) -> None:
     run_id = store_interleaved(logs(1.1), PATTERN, tmp_path, ImportOptions(tags={"site": "a"}))
     report = compare_stored([run_id], tmp_path, CompareRules())
@@ -39,6 +40,7 @@ def test_they_are_judged_by_pairs_and_not_by_nights(tmp_path: Path) -> None:
     assert dict(report.base.rows[0]["tags"])["site"] == "a"
 
 
+@pytest.mark.slow
 def test_the_same_files_are_the_same_run(tmp_path: Path) -> None:
     first = store_interleaved(logs(1.1), PATTERN, tmp_path, ImportOptions())
     assert store_interleaved(logs(1.1)[::-1], PATTERN, tmp_path, ImportOptions()) == first
@@ -81,6 +83,7 @@ def test_the_pattern_may_turn_side_and_pair_around() -> None:
     assert pattern.launch("run1/main.txt") == ("BASE", "1")
 
 
+@pytest.mark.slow
 def test_the_command_says_how_to_judge_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = []
     for file in logs(1.1):

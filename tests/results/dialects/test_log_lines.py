@@ -121,6 +121,7 @@ TWO_PREFIXES = (
 )
 
 
+@pytest.mark.slow
 @given(draw=st.data())
 def test_programs_that_print_at_once_are_told_apart_by_their_prefixes(draw: st.DataObject) -> None:
     """Such as two starts of a program that was built without MPI: no table holds rows of both."""

@@ -54,6 +54,7 @@ def test_a_longer_row_is_one_whose_number_needs_more_room() -> None:
     assert odd_line(lines, 28) is None and odd_line(lines, 0) is None
 
 
+@pytest.mark.slow
 def test_junk_between_rows_gains_none() -> None:
     """The lab does more: python -m tests.lab.hostile.junk_lines."""
     rng = random.Random(20261126)

@@ -17,6 +17,7 @@ from omb_py.results.store.schema import blank_row
 from tests.results.dialects import imb_texts, nccl_texts
 from tests.results.dialects.test_ombpy import BW, LATENCY
 from tests.results.dialects.texts import OMB
+from tests.support.tiers import few_quick
 
 NAMES = sorted(set(TITLES) - {"init", "hello", "bw_fan_in", "bw_fan_out"})
 OVERLAP = ("overlap", "overlap_barrier", "partitioned")
@@ -104,7 +105,7 @@ def read(text: str) -> Parsed:
         return Parsed()
 
 
-@pytest.mark.parametrize("kind", CUT)
+@pytest.mark.parametrize("kind", few_quick(CUT, 12))
 def test_a_text_that_ends_anywhere_gives_no_wrong_number(kind: str) -> None:
     text = CUT[kind]
     whole = [row for table in read(text).tables for row in table.rows]

@@ -106,6 +106,7 @@ def test_too_few_too_many_and_not_finite() -> None:
             change_points(bad)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.integers(0, 1000), st.floats(-3, 3), st.floats(1.5, 4))
 def test_units_do_not_matter(seed: int, shift: float, step: float) -> None:

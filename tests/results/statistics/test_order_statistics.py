@@ -43,6 +43,7 @@ def paths(launches: int, stays: float) -> list[tuple[tuple[bool, ...], float]]:
     return every
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), ALPHAS, STAYING, st.integers(0, 2))
 @settings(max_examples=60)
 def test_no_look_errs_more_often_than_all_may(steps: list[int], alpha: float, stays: float, more: int) -> None:
@@ -57,6 +58,7 @@ def test_no_look_errs_more_often_than_all_may(steps: list[int], alpha: float, st
     assert wrong <= alpha * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @given(LOOKS, ALPHAS, STAYING)
 def test_counts_of_earlier_looks_stand_before_later_ones_are_known(
     looks: tuple[int, ...], alpha: float, stays: float

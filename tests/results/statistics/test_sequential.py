@@ -78,6 +78,7 @@ def test_what_is_spent_is_what_the_page_says(alpha: float, rounds: int) -> None:
     assert AcceptRule(2, 2 * rounds, 1 - alpha).spent == (1 - (1 - alpha)) / rounds
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=9), LIMITS)
 def test_limits_and_p_values_of_scipy_say_the_same(logs: list[float], limit: float) -> None:
     rule, estimate = AcceptRule(), of(logs)

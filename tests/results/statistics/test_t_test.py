@@ -14,6 +14,7 @@ logs = st.floats(-2, 2, allow_nan=False).map(lambda x: round(x, 9))
 sets = st.lists(logs, min_size=2, max_size=40)
 
 
+@pytest.mark.slow
 @given(sets, sets)
 def test_welch_is_scipys(base: list[float], new: list[float]) -> None:
     assume(np.std(base) > 1e-3 and np.std(new) > 1e-3)
@@ -24,6 +25,7 @@ def test_welch_is_scipys(base: list[float], new: list[float]) -> None:
     assert found.limits(0.99) == pytest.approx([expected.low, expected.high], rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(logs, logs), min_size=2, max_size=40))
 def test_paired_is_scipys(pairs: list[tuple[float, float]]) -> None:
     base, new = zip(*pairs, strict=True)

@@ -70,6 +70,7 @@ def names(store: Path) -> list[str]:
     return [entry.relative for entry in entries(store)]
 
 
+@pytest.mark.slow
 def test_merges_old_days_and_leaves_new_ones(store) -> None:
     before = contents(store)
     planned = compact(store, 7 * DAY, now=NOW, dry_run=True)
@@ -83,6 +84,7 @@ def test_merges_old_days_and_leaves_new_ones(store) -> None:
     assert not [p for p in store.rglob(".*") if p.suffix in (".tmp", ".old")]
 
 
+@pytest.mark.slow
 def test_every_launch_keeps_its_provenance(store) -> None:
     path = compact(store, 7 * DAY, now=NOW)[0].path
     assert provenances(path)["r1-2"] == {"number": 2, "day": 1, "text": "x" * 100}
@@ -101,6 +103,7 @@ def test_a_launch_is_looked_up_wherever_it_lies(store) -> None:
     assert (look("r1-2")["number"], look("r21-3")["day"], look("none")) == (2, 21, {})
 
 
+@pytest.mark.slow
 def test_what_comes_later_is_merged_with_what_was(store, add) -> None:
     compact(store, 7 * DAY, now=NOW)
     add(7, 1)
@@ -109,6 +112,7 @@ def test_what_comes_later_is_merged_with_what_was(store, add) -> None:
     assert contents(store) == before and len(names(store)) == 6
 
 
+@pytest.mark.slow
 def test_a_file_as_large_as_a_group_may_be_is_left_alone(store, add, monkeypatch) -> None:
     """It was merged alone, and again each time a launch of its day was imported."""
     large = add(0, 1, rows=40)
@@ -121,6 +125,7 @@ def test_a_file_as_large_as_a_group_may_be_is_left_alone(store, add, monkeypatch
         before = contents(store)
 
 
+@pytest.mark.slow
 def test_a_launch_that_is_written_again_counts_instead_of_its_merged_copy(store, add) -> None:
     compact(store, 7 * DAY, now=NOW)
     add(2, 1, value=77.0, rows=5)
@@ -176,6 +181,7 @@ def test_a_crash_at_any_moment_loses_and_doubles_nothing(store, add, monkeypatch
     assert len(names(store)) == 6 and {c.state for c in verify(store)} == {"ok"}
 
 
+@pytest.mark.slow
 def test_a_file_that_is_replaced_while_it_is_merged_stays(store, add, monkeypatch) -> None:
     raising = module.raise_generation
 
@@ -188,6 +194,7 @@ def test_a_file_that_is_replaced_while_it_is_merged_stays(store, add, monkeypatc
     assert load(store, launch_id="r1-0")["value"].tolist() == [42.0] * 3
 
 
+@pytest.mark.slow
 def test_a_reader_lists_again_when_files_are_merged_meanwhile(store, monkeypatch) -> None:
     before = contents(store)
     listing = paths._below
@@ -203,6 +210,7 @@ def test_a_reader_lists_again_when_files_are_merged_meanwhile(store, monkeypatch
     assert contents(store) == before
 
 
+@pytest.mark.slow
 def test_a_reader_whose_file_is_gone_reads_again(store, monkeypatch) -> None:
     from omb_py.results.store import read
 
@@ -219,6 +227,7 @@ def test_a_reader_whose_file_is_gone_reads_again(store, monkeypatch) -> None:
     assert contents(store) == before
 
 
+@pytest.mark.slow
 def test_damaged_and_foreign_files_stay_and_are_named(store) -> None:
     (store / "date=2026-11-01" / "junk.parquet").write_bytes(b"junk")
     (store / "date=2026-11-02" / "r2-0.parquet").rename(store / "date=2026-11-02" / "other.parquet")
@@ -228,6 +237,7 @@ def test_damaged_and_foreign_files_stay_and_are_named(store) -> None:
     assert (store / "date=2026-11-01" / "junk.parquet").exists()
 
 
+@pytest.mark.slow
 def test_recovery_knows_launches_that_were_merged(store, make_row) -> None:
     compact(store, 7 * DAY, now=NOW)
     journal = Journal(store, "r1-0", {})
@@ -236,6 +246,7 @@ def test_recovery_knows_launches_that_were_merged(store, make_row) -> None:
     assert [(r.state, r.cells) for r in recover(store)] == [("stored already", 3)]
 
 
+@pytest.mark.slow
 def test_two_at_once_and_a_store_that_cannot_be_written(store, monkeypatch) -> None:
     with maintenance(store), pytest.raises(EnvironmentProblem, match="another omb-py is tidying"):
         compact(store, DAY, now=NOW)
@@ -288,6 +299,7 @@ def test_merging_beside_readers_and_writers(tmp_path) -> None:
     assert len(seen) == 2 * 30 * 2
 
 
+@pytest.mark.slow
 def test_what_reads_back_differently_is_not_trusted(store, monkeypatch) -> None:
     monkeypatch.setattr(module, "_same", lambda a, b: False)
     before = contents(store)
@@ -297,6 +309,7 @@ def test_what_reads_back_differently_is_not_trusted(store, monkeypatch) -> None:
 
 
 class TestPrune:
+    @pytest.mark.slow
     @pytest.mark.parametrize("merged", [False, True])
     def test_by_age_tag_and_run(self, store, merged: bool) -> None:
         if merged:
@@ -325,6 +338,7 @@ class TestPrune:
         prune(store, ["r1-0"])
         assert paths.generation(store) > before
 
+    @pytest.mark.slow
     def test_a_copy_in_a_merged_file_goes_too(self, store, add) -> None:
         compact(store, 7 * DAY, now=NOW)
         add(2, 1, value=3.0)

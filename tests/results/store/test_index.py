@@ -94,6 +94,7 @@ def parts(store: Path) -> list[Path]:
     return sorted((store / ".index").glob("*.part"))
 
 
+@pytest.mark.slow
 def test_gives_what_the_files_give(store, monkeypatch) -> None:
     assert check(store, monkeypatch) == {}
     assert len(parts(store)) == 1

@@ -93,6 +93,7 @@ class TestWriting:
         assert read_provenance(path) == {"b": 2}
         assert journals(tmp_path) == []
 
+    @pytest.mark.slow
     def test_cells_that_were_finished_together_are_one_line(self, tmp_path, make_row) -> None:
         journal = Journal(tmp_path, "r1-0", HEADER)
         journal.append(make_row(size_bytes=0))
@@ -281,6 +282,7 @@ class TestTheLockOfARun:
         command = [sys.executable, "-c", self.ELSEWHERE, str(store)]
         return run_command(command, check=True).stdout
 
+    @pytest.mark.slow
     def test_no_other_process_measures_the_same_run(self, tmp_path) -> None:
         held = RunLock(tmp_path, "r1")
         refused = "run r1 is still running: end it, or begin another without --resume\n"

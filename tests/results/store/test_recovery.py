@@ -245,6 +245,7 @@ def test_a_writer_killed_at_any_moment_loses_no_announced_cell(tmp_path, end: st
     assert load(tmp_path)["size_bytes"].tolist() == stored
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_a_living_writer_in_another_process_is_seen(tmp_path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path), "1", "hang"]

@@ -65,6 +65,7 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
     return {k: [float(x) for x in v] if k in schema.FLOAT_LISTS and v is not None else v for k, v in row.items()}
 
 
+@pytest.mark.slow
 @given(rows())
 @settings(max_examples=60)
 def test_a_row_through_the_journals_line(row: dict[str, Any]) -> None:

@@ -75,6 +75,7 @@ def test_another_is_refused(store, which: str, message: str) -> None:
         show(store, which)
 
 
+@pytest.mark.slow
 def test_show_gives_rows_in_order_of_launch_and_as_measured(store) -> None:
     rows = show(store, "abc")
     assert [row["launch_index"] for row in rows] == [index for index in range(12) for _ in (0, 1)]

@@ -62,6 +62,7 @@ LIGHT = [
 ]
 
 
+@pytest.mark.slow
 def test_importing_the_package_and_the_schema_loads_nothing_heavy() -> None:
     code = (
         "import sys, omb_py.results\n"

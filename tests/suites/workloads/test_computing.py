@@ -53,6 +53,7 @@ class TestHowMuch:
             48 * model("mlp").parameters, rel=0.01
         )
 
+    @pytest.mark.slow
     def test_tokens_follow_from_the_model(self) -> None:
         made = {name: flop(f"ddp:model={name}", 2) / 6 / model(name).parameters for name in NAMES}
         assert {name: round(tokens) for name, tokens in made.items()} == {

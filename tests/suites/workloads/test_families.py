@@ -20,6 +20,7 @@ from omb_py.suites.workloads.experts import apportioned, loads
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.grid import grid
 from tests.support.machines.simulated import cell, measured
+from tests.support.tiers import few_quick
 
 SMALL = {
     "ddp": "scale=1/64",
@@ -87,7 +88,7 @@ def calls(text: str, ranks: int) -> list[tuple[Call, ...]]:
     return [parse_workload(text).calls(rank, ranks) for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("name", [*FAMILIES, WRITES])
+@pytest.mark.parametrize("name", few_quick([*FAMILIES, WRITES], 5))
 def test_right_bytes_and_right_answer_on_four_ranks(name: str) -> None:
     done = step(text_of(name, SMALL.get(name, "")), 4, validate=True)
     assert done.wrong_bytes == 0
@@ -95,7 +96,7 @@ def test_right_bytes_and_right_answer_on_four_ranks(name: str) -> None:
     assert found["serial_us"] > 0 and found["flight_us"] > 0 and 0 <= found["overlap_pct"] <= 100
 
 
-@pytest.mark.parametrize("name", [*FAMILIES, WRITES])
+@pytest.mark.parametrize("name", few_quick([*FAMILIES, WRITES], 5))
 def test_a_wrong_byte_is_found(name: str) -> None:
     """On some rank that receives: of a gather or the servers that is rank 0, of keys and values the last, else any."""
     receiver = 3 if name.startswith("kv_transfer") else 0
@@ -272,6 +273,7 @@ class TestBytes:
         assert queries == {64 * a_head} and grouped == [heads * a_head] * 4
 
 
+@pytest.mark.slow
 @given(st.sampled_from(["balanced", "zipf", "hot"]), st.integers(1, 8), st.integers(0, 10_000))
 def test_no_token_is_lost(pattern: str, ranks: int, tokens: int) -> None:
     shares = loads(pattern, 8 * ranks, ranks, 0.5)

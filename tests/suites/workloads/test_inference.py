@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.machines.simulated import measured
+from tests.support.tiers import few_quick
 
 _KEYS = "kv_transfer:layers=2,prompt=20,requests=5,scale=1/64"
 _SERVING = "serving:layers=1,requests=3,tokens=2,prompt=7,dtype=float32,scale=1/32"
@@ -37,7 +38,7 @@ def instances_of(form: str, ranks: int) -> str:
     return f"{form},{instances}" if instances else form
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", few_quick([2, 3, 4]))
 @pytest.mark.parametrize("form", (FORMS | WRITTEN).values(), ids=(FORMS | WRITTEN).keys())
 def test_every_byte_is_right(form: str, ranks: int) -> None:
     done = measured("step", ranks, workload=instances_of(form, ranks), iterations=1, validate=True)

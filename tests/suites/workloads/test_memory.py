@@ -49,6 +49,7 @@ def test_requests_at_once_keep_keys_and_values_of_their_longest() -> None:
     assert of("serving:model=llama2-70b,requests=2,prompt=100,tokens=20", 8).activations == memory.activations * 2 / 3
 
 
+@pytest.mark.slow
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3]))
 def test_three_d_with_one_of_a_kind_is_that_kind(tp: int, pp: int, dp: int) -> None:
     text = f"three_d:model=llama2-7b,tp={tp},pp={pp},dp={dp}"

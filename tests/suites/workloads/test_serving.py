@@ -113,6 +113,7 @@ def test_every_token_is_generated_once_within_the_places(arrivals: list[tuple[in
     assert all(request.arrived <= request.first == request.last - request.tokens + 1 for request in seen)
 
 
+@pytest.mark.slow
 @given(ARRIVALS, st.integers(1, 4), st.integers(1, 7), st.integers(1, 9))
 def test_every_position_of_a_prompt_is_read_once(
     arrivals: list[tuple[int, int]], slots: int, chunk: int, prompt: int

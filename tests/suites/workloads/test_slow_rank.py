@@ -44,6 +44,7 @@ def test_a_server_of_whoever_comes_first_makes_no_worker_wait_for_a_slow_one(slo
     assert [in_order[rank] > 4000 for rank in others] == [rank > slow for rank in others]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("servers", [1, 2])
 def test_every_byte_of_a_server_of_whoever_comes_first(servers: int) -> None:
     text = f"parameter_server:scale=1/64,mode=any,servers={servers},slow=3:4"

@@ -134,6 +134,7 @@ def test_history_over_imported_files(run: Run) -> None:
     assert "means of OMB" in out and "mean µs" in out and "median µs" not in out
 
 
+@pytest.mark.slow
 def test_the_launches_of_one_file_are_in_its_order(run: Run) -> None:
     put(run, "a.log", omb(12, 1) + omb(12, 2, factor=1.3))
     (found,) = json.loads(run("history latency -m 1024 --unit launch --format json")[1])

@@ -70,6 +70,7 @@ def test_importing_twice_is_noticed(run: Run) -> None:
     assert code == 0 and list(omb_py.load("store")["ranks"]) == [4]
 
 
+@pytest.mark.slow
 def test_imported_runs_are_listed_shown_and_exported(run: Run) -> None:
     run("import mixed.log")
     code, out, _ = run("list")

@@ -30,6 +30,7 @@ def run(store, capsys):
     return call
 
 
+@pytest.mark.slow
 def test_compact_and_verify(run, store) -> None:
     assert run("compact --dry-run")[1].startswith("would merge 4 files, 4 launches, 4 cells: ")
     assert len(files(store)) == 4
@@ -43,6 +44,7 @@ def test_compact_and_verify(run, store) -> None:
     assert code == 1 and out.startswith(f"changed: {files(store)[0]}: its bytes are not those that were written\n")
 
 
+@pytest.mark.slow
 def test_prune_lists_first(run, store) -> None:
     code, out, _ = run("prune --tag try=2")
     assert code == 0 and "would remove r1-0, 2026-01-02T12:00:00, 1 cells" in out and "repeat with --yes" in out

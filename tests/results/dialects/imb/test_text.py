@@ -334,6 +334,7 @@ def test_what_has_no_line_for_each_group_is_refused() -> None:
         title(grouped(benchmark="ibcast"), each_group=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "defects"), [("flip:1", ["11.00", "0.00"]), ("flip:2", ["0.00", "11.00"])])
 def test_a_run_says_in_which_group_bytes_were_wrong(
     fault: str, defects: list[str], capsys: pytest.CaptureFixture[str]

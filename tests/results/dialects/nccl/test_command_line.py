@@ -161,6 +161,7 @@ def test_a_line_of_their_readme_is_measured_and_printed_in_their_text(
     assert [[row[key] for key in same] for row in read] == [[row[key] for key in same] for row in stored]
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @needs_compiler
 @pytest.mark.parametrize(

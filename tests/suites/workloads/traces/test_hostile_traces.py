@@ -54,6 +54,7 @@ def replaced(trace: Any, at: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
+@pytest.mark.slow
 @given(st.sampled_from(TRACES), st.data(), ODD)
 def test_a_changed_value_is_refused_in_one_line_or_read_as_it_stands(trace: Any, data: Any, value: Any) -> None:
     at = data.draw(st.sampled_from(list(places(trace))))
@@ -89,6 +90,7 @@ def test_a_trace_that_is_wrong_is_refused_in_one_line(trace: Any, says: str) -> 
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
+@pytest.mark.slow
 def test_a_packed_trace_does_not_fill_the_memory(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(b" " * (65 << 20)))
