@@ -23,8 +23,8 @@ MOST_LINES = 6
 _MOST_TICKS = {"map": 14, "lines": 7, "labelled": 7}
 _LABEL = 12
 """Pixels between the middles of two labels."""
-_MOST_RUNS = 4
-"""Stretches of sizes that a title names."""
+_MOST_RUNS, _MOST_KEPT = 4, 3
+"""Stretches of sizes that a title names, and sides of which a sentence says what they keep."""
 _TIED, _LEVEL, _FULL_LEAD = 0.75, 1.0, 2.0
 """On the scale of colours: level with the second, ahead of it at all, and the lead from which on a colour is full."""
 _SCALE = ((0.0, 0.13), (0.2, 0.35), (1.0, 1.0))
@@ -285,12 +285,12 @@ def _between(run: Sequence[int], first: bool, last: bool) -> str:
 
 
 def _scaling(data: SizeByCount) -> str:
-    """What the newest sides keep of their bus bandwidth on most ranks or GPUs; empty without a bus bandwidth."""
+    """What the first sides keep of their bus bandwidth on most ranks or GPUs; empty without a bus bandwidth."""
     reference = _reference(data)
     if reference is None:
         return ""
     last, texts = data.counts[-1], []
-    for side in dict.fromkeys([data.newest, *data.sides[2:3]]):
+    for side in data.sides[:_MOST_KEPT]:
         pairs = [
             (size, *(data.shown.middles(n).get(side, {}).get(size) for n in (last, reference)))
             for size in _some_sizes(data)
