@@ -12,6 +12,7 @@ from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import View, table
 from omb_py.dashboards.figures.curves import Points, spread
 from omb_py.dashboards.figures.panels import DrawnPanel, PanelPlaces, arrange, place_axis
+from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.units import size_text
 
 KIND = "size by count"
@@ -37,6 +38,11 @@ _LEGEND_LETTERS, _SQUARE, _LINE = 50, 2, 16
 """Letters of a line of names above the map, those that a coloured square takes, and the pixels of the line."""
 _MOST_WRITTEN = 20
 """Sizes up to which a cell has room for a number."""
+_CERTAINTY = (
+    "How sure is the map? Where sides are alike, the chance that a row of it calls one of them faster is at most "
+    f"{100 * ALPHA:g} %."
+)
+"""The error rate of :func:`omb_py.results.analysis.crossover.fastest_of`, which judges a row at once."""
 _WIDE = 20
 """Highest over lowest bandwidth from which on its axis is logarithmic: else the lower lines lie on the axis."""
 
@@ -109,7 +115,8 @@ def size_by_count(data: SizeByCount, title: str, method: str) -> View | None:
     traces, layout = arrange(panels, wide, fewer, margin)
     spec = {"data": traces, "layout": {**layout, "showlegend": False}}
     sentence = _finding(data) or title
-    return View(KIND, sentence, _scaling(data), spec, **table(*_table(data)), notes=(method,), choice=data.name)
+    notes = (_CERTAINTY, method) if several else (method,)
+    return View(KIND, sentence, _scaling(data), spec, **table(*_table(data)), notes=notes, choice=data.name)
 
 
 def _fastest_heading(data: SizeByCount) -> str:

@@ -212,6 +212,8 @@ def usage_line(error: click.UsageError, words: Sequence[str]) -> str:
         return f"no such option {error.option_name}: {near if known else f'see {path} --help'}"
     text = " ".join(error.format_message().rstrip(".").split())
     extra = re.search(r"^Got unexpected extra argument \((.+)\)$", text)
+    if extra and all(map(_is_benchmark, (path.split()[-1], extra[1]))):
+        return f"one benchmark a command: {extra[1]} is another; a suite measures several: omb-py run --help"
     stores = ctx is not None and any("--store" in param.opts for param in ctx.command.params)
     if extra and stores and os.path.isdir(extra[1]):
         return f"{extra[1]} is a folder: give it as --store {extra[1]}"
@@ -232,7 +234,11 @@ def _path(ctx: click.Context) -> str:
 
 def _first_command(words: Sequence[str]) -> str:
     """The first word that is a benchmark or a command; empty: there is none."""
-    return next((word for word in words if word in OURS or word.lower().removeprefix("osu_") in BENCHMARKS), "")
+    return next((word for word in words if word in OURS or _is_benchmark(word)), "")
+
+
+def _is_benchmark(word: str) -> bool:
+    return word.lower().removeprefix("osu_") in BENCHMARKS
 
 
 def _visible(param: click.Parameter) -> Iterable[str]:

@@ -23,6 +23,17 @@ class Imb(Dialect):
     each_group = False
     from_zero = True
 
+    def translate_line(self, words: Sequence[str]) -> list[str] | None:
+        """A line that begins with IMB's name of a benchmark, in any case."""
+        from omb_py.results.dialects.imb.names import benchmark_of
+
+        program, *rest = words
+        if program.lower().startswith("imb-"):
+            example = next((word for word in rest if benchmark_of(word)), "PingPong")
+            raise UsageError(f"{program} is a program of IMB: name its benchmark, as omb-py {example} --format imb")
+        ours = benchmark_of(program)
+        return None if ours is None else [ours, *rest]
+
     def check(self, benchmark: str, unit: str, sync: str, groups: bool) -> None:
         from omb_py.results.dialects.imb.text import why_refused
 

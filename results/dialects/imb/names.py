@@ -91,6 +91,15 @@ FORMS: Final[Mapping[str, Form]] = {
 """Our benchmark -> its form in IMB."""
 
 
+def benchmark_of(name: str) -> str | None:
+    """Our benchmark of IMB's name in any case, the first where there are several; None where it is no such name.
+
+    >>> benchmark_of("pingpong"), benchmark_of("ping")
+    ('latency', None)
+    """
+    return next((ours for ours, form in FORMS.items() if form.name.lower() == name.lower()), None)
+
+
 def counts_a_block(benchmark: str, version: str | None = None) -> bool:
     """Whether IMB's ``#bytes`` are those of the block that each rank receives, where ours are those of the vector.
 
