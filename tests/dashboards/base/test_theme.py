@@ -109,3 +109,8 @@ def test_texts_of_pages(page: Path) -> None:
         names = [name for name in ("text", "soft", "accent", "bad", "good", "odd") if name in colours]
         for name, behind in itertools.product(names, ("paper", "code")):
             assert contrast(colours[name], colours[behind]) >= TEXT, f"{name} on {behind}"
+
+
+def test_the_colour_of_what_is_slower_is_that_of_the_last_side_alone() -> None:
+    slower, _ = theme.VERDICT_LOOKS["SLOWER"]
+    assert theme.COLOURS.index(slower) == len(theme.COLOURS) - 1

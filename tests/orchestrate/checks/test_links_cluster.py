@@ -187,7 +187,7 @@ def test_a_comparison_begins_again_without_the_host(tmp_path: Path) -> None:
 
 
 def test_a_tuning_begins_again_without_the_host(tmp_path: Path) -> None:
-    line = f"tune allreduce -m 8:8 -i 50 --no-guidelines --folder {tmp_path}/tuned --candidate a=X=1"
+    line = f"tune allreduce -m 8:8 -i 50 --no-guidelines --delta 50% --folder {tmp_path}/tuned --candidate a=X=1"
     code, out, err = cut_off(tmp_path, line, lambda store: len(list(store.glob("date=*/*.parquet"))) >= 2)
     assert code in (1, 3) and "without node2, which stopped answering" in out, f"{out}\n{err}"
     rows = omb_py.load(tmp_path / "store")
