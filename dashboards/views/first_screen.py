@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import dropwhile
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -601,7 +600,8 @@ def _odd(screen: FirstScreen) -> Iterator[Item]:
     covered = _covered(screen)
     hosts = {node.host for node in screen.cells.late}
     for kind in anomalies.kinds(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
-        left = [*dropwhile(lambda odd: odd.is_among(covered), kind)]
+        at = next((at for at, odd in enumerate(kind[:MOST_ODD]) if not odd.is_among(covered)), MOST_ODD)
+        left = kind[at:]
         if not left or not left[0].text:
             continue
         odd, cells, link = left[0], left[0].cells, ""

@@ -1,8 +1,7 @@
-"""Suites of procurements and the files of what was promised, on simulated nodes and once on emulated hosts."""
+"""Suites of procurements and the files of what was promised, on simulated nodes; in a Slurm job: test_slurm.py."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,6 @@ from omb_py.orchestrate.suites.trust import FILES, STARTS
 from omb_py.printing.writers import to_text
 from omb_py.results.accept.report import AcceptReport, document_of, exit_code
 from omb_py.suites.shipped import shipped
-from tests.support.machines.cluster import command
-from tests.support.machines.mpi import ROOT, YIELD, run_command
-from tests.support.machines.nodes import hosts, why_not
 
 HEAD = 'name = "table"\ndescription = "d"\n[defaults]\nbackend = "mock"\niterations = 5\n'
 TABLE = (
@@ -255,28 +251,3 @@ def test_every_row_of_nersc10_is_filled(tmp_path: Path) -> None:
     )
     assert placed["mbw_mr-core-distant"] == "8 ranks on node0, node3"
     assert len(found.incidents) == 8 and not any(incident.failed for incident in found.incidents)
-
-
-@pytest.mark.mpi
-@pytest.mark.slow
-def test_nersc10_on_four_emulated_hosts(tmp_path: Path) -> None:
-    """Real ranks fill every row, without an edit by hand; the page has them in the table's order."""
-    if why_not():
-        pytest.skip(why_not())
-    contract, page, data = tmp_path / "c.toml", tmp_path / "page.html", tmp_path / "data.json"
-    contract.write_text('[machine]\ncores = 2\n[promised]\nlatency-distant = "1 s"\nalltoall-odd = "1 ns"\n')
-    with hosts(4) as cluster:
-        words = command(cluster, tmp_path, "accept", "nersc10", "-i", "3", "--no-correctness", "--quiet")
-        words += ["--contract", str(contract), "--store", str(tmp_path / "store")]
-        words += ["--output", str(page), "--output", str(data)]
-        done = run_command(words, timeout=580, cwd=ROOT, **YIELD)
-    assert done.returncode == 1, done.stdout + done.stderr
-    found = {verdict["criterion"]: verdict for verdict in json.loads(data.read_text())["verdicts"]}
-    assert list(found) == ROWS and all(verdict["measured"] for verdict in found.values())
-    assert (found["latency-distant"]["verdict"], found["alltoall-odd"]["verdict"]) == ("PASS", "FAIL")
-    assert found["mbw_mr-core-distant"]["placed"] == "4 ranks on node0, node3"
-    assert found["allreduce-25M"]["placed"] == "4 ranks on node0, node1, node2, node3"
-    assert found["alltoall-odd"]["placed"] == "3 ranks on node0, node1, node2"
-    text = page.read_text()
-    places = [text.index(f"{row}, ") for row in ROWS]
-    assert places == sorted(places) and "signed for the customer" in text

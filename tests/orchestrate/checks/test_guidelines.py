@@ -20,12 +20,12 @@ def test_a_planted_wait_is_always_found(tmp_path: Path, capsys: pytest.CaptureFi
     launches resemble the one before.
     """
     line = (
-        "guidelines gl5 gl21 -n 2 -m 8:8 -i 5 -x 1 --launches 14 -c --inject busy:0:60000000 --format json "
+        "guidelines gl5 -n 2 -m 8:8 -i 5 -x 1 --launches 14 -c --inject busy:0:60000000 --format json "
         f"--quiet --store {tmp_path}"
     )
     assert main(line.split()) == 1
     told = json.loads(capsys.readouterr().out)
-    assert told["verdicts"] == {"VIOLATED": 2} and told["launches"] >= 28
+    assert told["verdicts"] == {"VIOLATED": 1} and told["launches"] >= 14
     for cell in told["cells"]:
         assert cell["left_us"] > 60000 > cell["right_us"] and cell["lost_us"] > 30000 and cell["look"] >= 2
         assert cell["advice"].startswith("try ")
