@@ -14,7 +14,7 @@ from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
 from omb_py.results.statistics.holm import holm
-from omb_py.results.statistics.t_test import paired, welch_of_rounded
+from omb_py.results.statistics.t_test import paired, split_chances, welch_of_rounded
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -175,20 +175,20 @@ def steps(each: Launches, drifting: list[LaunchDrift]) -> list[TimeStep]:
 
     Versions are no steps here: a value is the distance from the mean of its version. Subjects that drift are left out.
     """
+    import numpy as np
+
     left_out = {drift.subject for drift in drifting}
     tried: list[tuple[float, TimeStep]] = []
     count = 0
     for _, rows in each.rows[~each.rows[SUBJECT].isin(left_out)].groupby(SERIES, sort=True):
-        values = [float(value) for value in rows[VALUE]]
+        values = rows[VALUE].to_numpy(dtype=np.float64)
         if len(values) < LEAST:
             continue
-        best: tuple[float, TimeStep] | None = None
-        for at in range(SHORTEST, len(values) - SHORTEST + 1):
-            count += 1
-            estimate = welch_of_rounded(values[:at], values[at:])
-            if best is None or estimate.p < best[0]:
-                best = estimate.p, TimeStep(int(rows[SUBJECT].iloc[0]), estimate.ratio, rows, at)
-        tried += [best] if best is not None else []
+        chances = split_chances(values, SHORTEST)
+        count += len(chances)
+        at = SHORTEST + int(chances.argmin())
+        estimate = welch_of_rounded(values[:at].tolist(), values[at:].tolist())
+        tried.append((estimate.p, TimeStep(int(rows[SUBJECT].iloc[0]), estimate.ratio, rows, at)))
     known: dict[int, tuple[float, TimeStep]] = {}
     for p, step in sorted(tried, key=lambda pair: pair[0]):
         if p * count <= ALPHA and abs(math.log(step.ratio)) >= math.log1p(DELTA):

@@ -9,9 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # it loads scipy.special when that is first used: help pages need none of it
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 MOST_NEEDED = 10_000
 """Most launches that :func:`launches_needed` searches: nobody makes more."""
@@ -105,6 +111,29 @@ def welch_of_rounded(base: Sequence[float], new: Sequence[float]) -> Estimate:
     return replace(estimate, error=max(estimate.error, floor))
 
 
+def split_chances(values: Floats, shortest: int) -> Floats:
+    """The p of :func:`welch_of_rounded` for each split into two parts of `shortest` values or more, the earliest first.
+
+    From running sums, so that a long series takes as long as it is: p may differ in its last digits.
+    """
+    cuts = np.arange(shortest, len(values) - shortest + 1)
+    away = values - values.mean()
+    sums, squares = np.cumsum(away), np.cumsum(away**2)
+    counts = np.array([cuts, len(values) - cuts])
+    totals = np.array([sums[cuts - 1], sums[-1] - sums[cuts - 1]])
+    powers = np.array([squares[cuts - 1], squares[-1] - squares[cuts - 1]])
+    spreads = np.maximum(powers - totals**2 / counts, 0.0) / (counts - 1) / counts
+    both = spreads.sum(axis=0)
+    error = np.maximum(np.sqrt(both), rounding(values) * np.sqrt((1 / counts).sum(axis=0)))
+    share = np.divide(spreads[0], both, out=np.zeros(len(cuts)), where=both > 0)
+    freedom = 1 / (share**2 / (counts[0] - 1) + (1 - share) ** 2 / (counts[1] - 1))
+    freedom[both == 0] = len(values) - 2.0
+    apart = np.abs(totals[1] / counts[1] - totals[0] / counts[0])
+    t = np.divide(apart, error, out=np.where(apart > 0, np.inf, 0.0), where=error > 0)
+    chances: Floats = 2 * scipy.special.stdtr(freedom, -t)
+    return chances
+
+
 def detectable(estimate: Estimate, alpha: float, power: float) -> float:
     """Compute the smallest change that a test with this spread and number of launches detects.
 
@@ -190,7 +219,7 @@ def ratio_of(log: float) -> float:
     return math.exp(log) if log < 700 else math.inf
 
 
-def rounding(logs: Sequence[float]) -> float:
+def rounding(logs: Sequence[float] | Floats) -> float:
     """Standard deviation that rounding gives to a value, in logs; 0 where no value occurs twice.
 
     Continuous times are never equal. Equal ones were rounded by a clock or in print, and the smallest step between

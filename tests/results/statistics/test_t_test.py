@@ -134,3 +134,13 @@ def test_constant_sides_of_rounded_times_are_not_certain_to_differ() -> None:
     assert rounded.error == pytest.approx(step / math.sqrt(12))
     assert rounded.p > 0.05
     assert t.welch_of_rounded([0.0, 0.1], [0.2, 0.35]) == t.welch([0.0, 0.1], [0.2, 0.35])
+
+
+@given(st.lists(logs | st.sampled_from([0.0, 0.01, 0.02]), min_size=6, max_size=40))
+def test_chances_of_splits_are_those_of_each_split(values: list[float]) -> None:
+    found = t.split_chances(np.array(values), 3)
+    known = [t.welch_of_rounded(values[:at], values[at:]).p for at in range(3, len(values) - 2)]
+    # what is constant has no spread beside which a running sum errs
+    assert all(a == pytest.approx(b, rel=1e-4, abs=1e-9) for a, b in zip(found, known, strict=True))
+    best = int(found.argmin())
+    assert known[best] == pytest.approx(min(known), rel=1e-4, abs=1e-9)
