@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from omb_py.dashboards.changes.regions import Floats
-
 LEAST_STRETCHES = 4
 """Fewest stretches of launches from whose halves a drift is judged: each is one sample of it."""
 SHORTEST_STRETCH = 4
@@ -135,7 +133,7 @@ def drifts(each: Launches) -> list[LaunchDrift]:
     judged: list[tuple[float, LaunchDrift]] = []
     for subject, rows in each.rows.groupby(SUBJECT, sort=True):
         slopes = [
-            _slope(stretch[TURN].to_numpy(dtype=np.float64), stretch[VALUE].to_numpy(dtype=np.float64))
+            float(np.polyfit(stretch[TURN].to_numpy(dtype=np.float64), stretch[VALUE].to_numpy(dtype=np.float64), 1)[0])
             for _, stretch in rows.groupby(STRETCH, sort=True)
             if len(stretch) >= SHORTEST_STRETCH
         ]
@@ -148,12 +146,6 @@ def drifts(each: Launches) -> list[LaunchDrift]:
         for p, (_, drift) in zip(adjusted, judged, strict=True)
         if p <= ALPHA and abs(math.log(drift.ratio)) >= math.log1p(DELTA)
     ]
-
-
-def _slope(x: Floats, y: Floats) -> float:
-    """Of the least-squares line; `np.polyfit` takes a hundred times as long."""
-    away = x - x.mean()
-    return float(away @ y / (away @ away))
 
 
 def without_drifts(frame: pd.DataFrame, each: Launches, known: list[LaunchDrift]) -> pd.DataFrame:
@@ -175,13 +167,11 @@ def steps(each: Launches, drifting: list[LaunchDrift]) -> list[TimeStep]:
 
     Versions are no steps here: a value is the distance from the mean of its version. Subjects that drift are left out.
     """
-    import numpy as np
-
     left_out = {drift.subject for drift in drifting}
     tried: list[tuple[float, TimeStep]] = []
     count = 0
     for _, rows in each.rows[~each.rows[SUBJECT].isin(left_out)].groupby(SERIES, sort=True):
-        values = rows[VALUE].to_numpy(dtype=np.float64)
+        values = rows[VALUE].to_numpy(dtype=float)
         if len(values) < LEAST:
             continue
         chances = split_chances(values, SHORTEST)

@@ -247,8 +247,7 @@ def _way_text(column: str, values: set[str]) -> str:
 
 
 def _values_of(cells: pd.DataFrame, column: str) -> set[str]:
-    values = cells[column] if series.varying(cells, (column,)) else cells[column].iloc[:1]  # most have one
-    return {"" if theme.absent(value) else str(value) for value in values.unique()}
+    return {"" if theme.absent(value) else str(value) for value in cells[column].unique()}
 
 
 def _values(names: Sequence[str], words: Sequence[dict[str, str]], column: str) -> str:

@@ -91,13 +91,23 @@ FORMS: Final[Mapping[str, Form]] = {
 """Our benchmark -> its form in IMB."""
 
 
+_NAMES: Final[Mapping[str, str]] = {
+    **{form.name.lower(): benchmark for benchmark, form in reversed(list(FORMS.items()))},
+    "pingpongspecificsource": "latency",
+    "pingpingspecificsource": "pingping",
+    "put_local": "put_latency",
+    "get_local": "get_latency",
+}
+"""IMB's name in lower case -> our benchmark, the first where there are several."""
+
+
 def benchmark_of(name: str) -> str | None:
     """Our benchmark of IMB's name in any case, the first where there are several; None where it is no such name.
 
     >>> benchmark_of("pingpong"), benchmark_of("ping")
     ('latency', None)
     """
-    return next((ours for ours, form in FORMS.items() if form.name.lower() == name.lower()), None)
+    return _NAMES.get(name.lower())
 
 
 def counts_a_block(benchmark: str, version: str | None = None) -> bool:

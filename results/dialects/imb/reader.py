@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omb_py.results.dialects.imb.names import FORMS, counts_a_block
+from omb_py.results.dialects.imb.names import benchmark_of, counts_a_block
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT, family
 from omb_py.results.dialects.reading import (
@@ -56,14 +56,6 @@ _COLUMNS: Mapping[str, str] = {
     "stddev[%]": "stddev_pct",
     "defects": "defects",
 }
-_NAMES: Mapping[str, str] = {
-    **{form.name.lower(): benchmark for benchmark, form in reversed(list(FORMS.items()))},
-    "pingpongspecificsource": "latency",
-    "pingpingspecificsource": "pingping",
-    "put_local": "put_latency",
-    "get_local": "get_latency",
-}
-"""Benchmarks that have another name here. Others keep their name in lower case."""
 _REDUCE = ("reduce", "accumulate", "fetch_and_op")
 _TYPES = {"MPI_BYTE": "byte", "MPI_CHAR": "char", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64"}
 _RATES = ("uniband", "biband")
@@ -94,7 +86,7 @@ class _OpenTable:
 
     @property
     def benchmark(self) -> str:
-        return _NAMES.get(self.name.lower(), self.name.lower())
+        return benchmark_of(self.name) or self.name.lower()
 
 
 class ImbText(LogReader[_OpenTable]):

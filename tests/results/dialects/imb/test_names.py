@@ -17,6 +17,10 @@ def test_each_is_a_benchmark_here(name: str) -> None:
     assert Imb().translate_line([name.upper(), "-n", "2"]) == [ours, "-n", "2"]
 
 
+def test_a_variant_without_a_form_is_the_benchmark_that_it_varies() -> None:
+    assert Imb().translate_line(["PingPongSpecificSource"]) == ["latency"]
+
+
 def test_a_program_of_imb_is_told_its_benchmark() -> None:
     with pytest.raises(UsageError, match="as omb-py Sendrecv --format imb"):
         Imb().translate_line(["IMB-MPI1", "-iter", "10", "Sendrecv"])
