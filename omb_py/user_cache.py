@@ -6,8 +6,6 @@ reader sees all of it or none, and it begins with a check sum of name and conten
 the work is done again. A rank loads this module before it can find others, so it needs few.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import stat

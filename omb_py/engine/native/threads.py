@@ -9,12 +9,12 @@ import threading
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from omb_py.engine.program.language import Stage
 from omb_py.engine.samples import LapTimes
 from omb_py.engine.session import StepFailed
+from omb_py.engine.simple_queue import SimpleQueue
 
 if TYPE_CHECKING:
     import numpy as np

@@ -37,6 +37,8 @@ _FIX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Zone:
+    """One counter of energy of a processor package or its memory."""
+
     file: Path
     wraps_at: int
     """µJ after which it begins again: a quarter of an hour or more of full load."""

@@ -24,6 +24,8 @@ Pieces = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Derived:
+    """A derived datatype of a message: pieces of elements, repeated, with gaps."""
+
     base: str
     """Name of the type of its elements."""
     pieces: Pieces

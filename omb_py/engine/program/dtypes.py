@@ -11,6 +11,8 @@ from omb_py.errors import UsageError, nearest
 
 @dataclass(frozen=True, slots=True)
 class DType:
+    """A type of elements, by its names in MPI and NumPy."""
+
     name: str
     """Name as stored: ``char int8 … complex128``."""
     mpi: str

@@ -104,6 +104,8 @@ def flip_in(step: Step, names: Names, buffer: NDArray[np.uint8]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CompiledLoop:
+    """A timed loop as a Python function."""
+
     source: str
     function: Callable[..., None]
     laps: tuple[str, ...]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import socket
 import threading
 from collections import deque
@@ -20,6 +19,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 from omb_py.engine.rank.lifetime import die_with_parent
 from omb_py.engine.rank.reporting import LinkRefused, Reported, report, report_to_agent
+from omb_py.engine.simple_queue import SimpleQueue
 from omb_py.grammar.json_values import JsonObject
 from omb_py.process_end import code_for_caller
 
@@ -89,7 +89,7 @@ class Link(Channel):
         self._sending = threading.Lock()
         self.when_lost: Callable[[], None] = lambda: None
         """Called before this process ends because the supervisor is lost."""
-        self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._inbox: SimpleQueue[Message] = SimpleQueue()
         self._ended = threading.Event()
         self._host = socket.gethostname()
         self._beat_s = DEFAULT_BEAT_S

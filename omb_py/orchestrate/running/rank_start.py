@@ -13,7 +13,7 @@ from _frozen_importlib_external import SourceFileLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType
+    from types import CodeType, ModuleType
 
 PATH_VARIABLE = "OMB_PY_PATH"
 """The parent's ``sys.prefix``, ``site.PREFIXES``, ``site.USER_BASE`` where it is used, and ``sys.path``: lists like
@@ -22,6 +22,9 @@ MODULES_VARIABLE = "OMB_PY_MODULES"
 """Name of the file in the user's cache."""
 FEWER_COLLECTIONS = 50_000
 """New objects after which garbage is looked for: a start makes many, and next to no garbage."""
+_LATE = frozenset({"inspect"})
+"""Modules that others import and hardly use: a kept one runs when its first name is asked for. :mod:`dataclasses` needs
+``inspect`` for classes without a docstring alone, and it brings six others."""
 
 
 class KeptLoader(SourceFileLoader):
@@ -37,6 +40,19 @@ class KeptLoader(SourceFileLoader):
 
         code: CodeType = marshal.loads(self._code)
         return code
+
+    def exec_module(self, module: "ModuleType") -> None:
+        """Run the module, or let it wait for its first use."""
+        if module.__name__ not in _LATE:
+            super().exec_module(module)
+            return
+
+        def run_first(name: str) -> object:
+            if vars(module).pop("__getattr__", None):
+                super(KeptLoader, self).exec_module(module)
+            return getattr(module, name)
+
+        vars(module)["__getattr__"] = run_first
 
 
 class KeptModules:

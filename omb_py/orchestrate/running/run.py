@@ -48,6 +48,8 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
+    """How a run ended: its exit code, and the name under which it is stored."""
+
     code: int
     run_id: str
     root: bool = True

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 import shutil
@@ -56,10 +57,11 @@ class TestBuildId:
         file.write_bytes(content)
         assert system_info.build_id(str(file)) is None
 
-    def test_of_a_damaged_file_is_none(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(("at", "number"), [(32, 1 << 62), (8, (1 << 64) - 1)], ids=["length", "offset"])
+    def test_of_a_damaged_file_is_none(self, tmp_path: Path, at: int, number: int) -> None:
         file = tmp_path / "lib.so"
         whole = bytearray(elf((b"GNU", 3, ID)))
-        whole[64 + 56 + 32 : 64 + 56 + 40] = struct.pack("<Q", 1 << 62)  # a length that nothing can hold
+        whole[64 + 56 + at : 64 + 56 + at + 8] = struct.pack("<Q", number)  # more than anything can hold
         file.write_bytes(whole)
         assert system_info.build_id(str(file)) in (None, ID.hex())
 
@@ -85,6 +87,24 @@ class TestLoadedLibraries:
         assert any("libc.so" in path for path in paths)
         assert any("numpy" in path for path in paths)
         assert all(path.startswith("/") for path in paths)
+
+    def test_tell_the_build_id_of_what_is_loaded_and_not_of_the_file(self, tmp_path: Path) -> None:
+        loaded = next(it for it in system_info.loaded_libraries() if "libc.so" in str(it["path"]) and it["build_id"])
+        file = tmp_path / "copy.so"
+        shutil.copy(str(loaded["path"]), file)
+        with file.open("r+b") as content, mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ):
+            file.unlink()
+            (ours,) = (it for it in system_info.loaded_libraries() if str(file) in str(it["path"]))
+        assert ours["build_id"] == loaded["build_id"]
+
+    def test_take_the_build_id_from_the_file_where_memory_does_not_tell(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = tmp_path / "lib.so"
+        file.write_bytes(elf((b"GNU", 3, ID)))
+        mapped = f"10-20 r--p 00000000 00:00 1 {file}"  # where nothing of this process lies
+        monkeypatch.setattr(system_info, "read", lambda path: mapped)
+        assert system_info.loaded_libraries() == [{"path": str(file), "build_id": ID.hex()}]
 
 
 class TestRankFacts:
