@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from omb_py.results.statistics.change_points import DELTA
 
@@ -54,11 +56,11 @@ class LaunchGrid:
         return np.array([_means(new) - _means(base) for base, new in self.sides])
 
 
-def _means(values: Floats) -> Floats:
-    """The mean over launches of each column, nan where there is none."""
+def _means(values: Floats, axis: int = 0) -> Floats:
+    """The mean along an axis, by default over launches, nan where there is none."""
     known = ~np.isnan(values)
-    number = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
+    number = known.sum(axis)
+    sums = np.where(known, values, 0.0).sum(axis)
     return np.where(number > 0, sums / np.maximum(number, 1), np.nan)
 
 
@@ -101,34 +103,36 @@ def windows(grid: LaunchGrid) -> list[SizeWindow]:
     from scipy.special import stdtr
 
     found = []
-    total, deep = len(grid.sizes), len(grid.counts)
-    for width in _widths(total):
-        for start in range(total - width + 1):
-            sizes = slice(start, start + width)
-            strata = [_stratum(base[:, sizes], new[:, sizes]) for base, new in grid.sides]
-            for first in range(deep):
-                for last in range(first + 1, deep + 1):
-                    part = strata[first:last]
-                    if any(stratum is None for stratum in part):
-                        break
-                    differences, variances, freedoms = np.array(part, dtype=np.float64).T
-                    scaled = variances / len(part) ** 2
-                    freedom = scaled.sum() ** 2 / (scaled**2 / freedoms).sum()
-                    mean = float(differences.mean())
-                    p = 2 * float(stdtr(freedom, -abs(mean) / math.sqrt(scaled.sum())))
-                    found.append(SizeWindow(sizes, slice(first, last), p, mean))
+    for width in _widths(len(grid.sizes)):
+        strata = np.array([_strata(base, new, width) for base, new in grid.sides])
+        for first, last in combinations(range(len(grid.counts) + 1), 2):
+            differences, variances, freedoms = strata[first:last].swapaxes(0, 1)
+            scaled = variances / (last - first) ** 2
+            freedom = scaled.sum(axis=0) ** 2 / (scaled**2 / freedoms).sum(axis=0)
+            means = differences.mean(axis=0)
+            chances = 2 * stdtr(freedom, -abs(means) / np.sqrt(scaled.sum(axis=0)))
+            found += [
+                SizeWindow(slice(start, start + width), slice(first, last), float(p), float(mean))
+                for start, (p, mean) in enumerate(zip(chances, means, strict=True))
+                if not math.isnan(p)
+            ]
     return found
 
 
-def _stratum(base: Floats, new: Floats) -> tuple[float, float, float] | None:
-    """Difference, its variance and its degrees of freedom at one count; None with fewer than two launches a side."""
-    sides = [_means(values.T) for values in (base, new)]
-    values = [each[~np.isnan(each)] for each in sides]
-    if min(map(len, values)) < 2:
-        return None
-    variances = [max(float(each.var(ddof=1)), FLOOR**2) / len(each) for each in values]
-    freedom = sum(variances) ** 2 / sum(v**2 / (len(e) - 1) for v, e in zip(variances, values, strict=True))
-    return float(values[1].mean() - values[0].mean()), sum(variances), freedom
+def _strata(base: Floats, new: Floats, width: int) -> Floats:
+    """Difference, its variance and its degrees of freedom at one count, of each window of so many sizes.
+
+    nan with fewer than two launches a side.
+    """
+    sides = [_means(sliding_window_view(values, width, axis=1), axis=2) for values in (base, new)]
+    means = [_means(each) for each in sides]
+    freedoms = [np.maximum((~np.isnan(each)).sum(axis=0) - 1, 0) for each in sides]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums = [np.nansum((each - mean) ** 2, axis=0) for each, mean in zip(sides, means, strict=True)]
+        variances = [np.maximum(s / f, FLOOR**2) / (f + 1) for s, f in zip(sums, freedoms, strict=True)]
+        total = sum(variances)
+        freedom = total**2 / sum(v**2 / f for v, f in zip(variances, freedoms, strict=True))
+    return np.where(np.minimum(*freedoms) > 0, [means[1] - means[0], total, freedom], np.nan)
 
 
 def changed_cells(base: pd.DataFrame, new: pd.DataFrame, over: str, alpha: float) -> dict[tuple[str, int, int], str]:
