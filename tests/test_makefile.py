@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -60,3 +61,9 @@ def test_a_good_environment_is_kept_whatever_python_is_named(tmp_path: Path) -> 
     ended = make(tmp_path, "python", "PYTHON=./old")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert (tmp_path / ".venv" / "bin" / "python").exists()
+
+
+def test_no_helper_marks_tests_of_ranks() -> None:
+    """Tests on real ranks are looked for in the files of tests that name the mark."""
+    helpers = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
+    assert [path for path in helpers if re.search(r"mark\.mpi|each_library", path.read_text())] == []

@@ -13,7 +13,7 @@ from omb_py.dashboards.report.build import StoreReport, TabContent
 from omb_py.dashboards.report.html_page import page
 from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, press, resize, until
 
-pytestmark = NEEDS_BROWSER
+pytestmark = [pytest.mark.slow, *NEEDS_BROWSER]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,6 @@ def opened(browser, every_view, tmp_path_factory: pytest.TempPathFactory) -> Any
     return browser
 
 
-@pytest.mark.slow
 def test_every_view_is_drawn_without_a_word_on_the_console(opened, every_view) -> None:
     assert errors(opened) == []
     drawn = opened.execute_script(
@@ -65,14 +64,12 @@ def all_groups(opened) -> None:
     until(lambda: opened.execute_script(GROUPS), 2)
 
 
-@pytest.mark.slow
 def test_a_click_on_the_legend_isolates(opened) -> None:
     all_groups(opened)
     until(lambda: press(opened, CURVES + "return plot.querySelector('.legendtoggle')"), True)
     until(lambda: opened.execute_script(GROUPS), 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_overlaps_or_sticks_out(opened, width: int) -> None:
     resize(opened, width)
@@ -89,7 +86,6 @@ def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
     assert opened.execute_script("return document.querySelectorAll('pre').length") == len(every_view)
 
 
-@pytest.mark.slow
 def test_one_tab_is_shown_and_a_link_opens_the_tab_of_its_figure(opened, browser) -> None:
     browser.get(browser.current_url.partition("#")[0] + "?again")
     shown = "return [...document.querySelectorAll('.tab')].filter(t => t.checkVisibility()).map(t => t.id)"
@@ -113,7 +109,6 @@ CONTROLS = (
 )
 
 
-@pytest.mark.slow
 def test_every_control_is_reached_by_the_keyboard(opened) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
@@ -129,7 +124,6 @@ def test_every_control_is_reached_by_the_keyboard(opened) -> None:
     assert opened.execute_script("return seen.size") >= wanted
 
 
-@pytest.mark.slow
 def test_enter_on_the_legend_isolates(opened) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
@@ -140,7 +134,6 @@ def test_enter_on_the_legend_isolates(opened) -> None:
     until(lambda: opened.execute_script(GROUPS), 1)
 
 
-@pytest.mark.slow
 def test_on_paper_it_is_light_and_fits_and_what_is_folded_stays_so(opened) -> None:
     state = (
         "return [getComputedStyle(document.body).backgroundColor, document.querySelector('.plot')._fullLayout.width,"
@@ -158,7 +151,6 @@ def test_on_paper_it_is_light_and_fits_and_what_is_folded_stays_so(opened) -> No
     until(lambda: opened.execute_script(state), before)
 
 
-@pytest.mark.slow
 def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, every_view, tmp_path) -> None:
     file = tmp_path / "report.html"
     made = StoreReport("s", "", [], "18 cells")
@@ -174,7 +166,6 @@ def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, ever
     browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
 
-@pytest.mark.slow
 def test_curves_of_several_ranks_switch_between_time_bandwidth_and_ratio(browser, frame, tmp_path) -> None:
     rows = pd.concat([frame.assign(ranks=count, busbw_gbps=frame["median_us"] * count) for count in (2, 4)])
     made = StoreReport("s", "", [], "36 cells")

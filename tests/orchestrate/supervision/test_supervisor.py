@@ -56,10 +56,10 @@ def test_the_spec_reaches_every_rank_even_when_it_is_large(toy: Toy) -> None:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("dies after hello", ["rank 1 on", "died", "has not joined"]),
+        pytest.param("dies after hello", ["rank 1 on", "died", "has not joined"], marks=pytest.mark.slow),
         ("dies in the loop", ["rank 1 on", "died", "allreduce 8 B, loop iteration", "recv 8 B from 0", "dmesg on"]),
-        ("exits 5", ["rank 1 on", "died", "allreduce 8 B"]),
-        ("rank 0 dies", ["rank 0 on", "died"]),
+        pytest.param("exits 5", ["rank 1 on", "died", "allreduce 8 B"], marks=pytest.mark.slow),
+        pytest.param("rank 0 dies", ["rank 0 on", "died"], marks=pytest.mark.slow),
         ("launcher dies", ["launcher toy was killed by signal 9 (SIGKILL)"]),
         (
             "fails at once",

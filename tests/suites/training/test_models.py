@@ -31,6 +31,7 @@ def test_parameters_are_the_published_ones_in_their_order(name: str) -> None:
     assert sum(p.numel() for p in net.parameters()) == published[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_units_are_those_that_the_workload_gathers(name: str) -> None:
     """Those of FSDP; of GPT-2 embedding and last norm are what is left, one unit more."""
