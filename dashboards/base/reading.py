@@ -85,7 +85,7 @@ def parse(filters: Iterable[str]) -> StoreSelection:
 
 MAPS = ("tags", "parameters")
 _LAUNCH = "launch_id"
-_AT_ONCE = 8
+_AT_ONCE = 14
 _FEW_FILES = 500
 """Files up to which all columns are read at once: opening them again and again takes longer than they take memory."""
 _ATTEMPTS = 5

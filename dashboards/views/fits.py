@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View
 from omb_py.dashboards.figures.launches import cell_name
@@ -48,8 +48,9 @@ def rows_of(frame: pd.DataFrame) -> list[TimedRow]:
     """The timed cells as :func:`omb_py.results.analysis.series.rows_of` gives them, from cells that are in memory."""
     rows: list[TimedRow] = []
     names = [*_ROW, *([FIELD] if FIELD in frame else [])]
-    for values in frame[names].astype(object).itertuples(index=False):
-        row = {name: None if theme.absent(value) else value for name, value in zip(names, values, strict=True)}
+    cells = frame[names].astype(object)
+    for values in cells.where(cells.notna() & (cells != ""), None).itertuples(index=False):
+        row = dict(zip(names, values, strict=True))
         # a printed mean stands in the place of the median (series.prepared)
         stored = cast(Row, {**row, "median_us": None} if row.get(FIELD) == series.PRINTED_MEAN else row)
         if time := time_of(stored):

@@ -187,6 +187,8 @@ def _fastest_setting(rows: pd.DataFrame) -> pd.DataFrame:
 def _tuned(cells: Cells) -> Iterator[Tuned]:
     rows = cells.timed
     proofs = _settings(rows, TUNE_PROOF)
+    if not len(cells.trials) and proofs.isna().all():
+        return
     of_proofs = rows["run_id"].isin(set(rows["run_id"][proofs.notna()]))
     proof = rows.assign(**{_SETTING: proofs.fillna(TUNE_DEFAULT)})[of_proofs]
     of_search = rows[rows["run_id"].isin(set(cells.trials["run_id"]))].assign(**{_SETTING: TUNE_DEFAULT})
@@ -202,7 +204,9 @@ def _tuned(cells: Cells) -> Iterator[Tuned]:
 
 
 def _settings(rows: pd.DataFrame, tag: str) -> pd.Series[Any]:
-    settings: pd.Series[Any] = rows["tags"].astype(str).str.extract(series.value_in_text(tag), expand=False)
+    wanted = series.value_in_text(tag)
+    known = {text: match[1] for text in rows["tags"].unique() if (match := wanted.search(str(text)))}
+    settings: pd.Series[Any] = rows["tags"].astype(object).map(known).astype(object)
     return settings
 
 

@@ -61,7 +61,7 @@ def machines(cells: Cells) -> str:
     if not len(rows):
         return ""
     parts = [
-        _span(rows[column].dropna(), word)
+        _span(rows[column].dropna().unique(), word)
         for column, word in (("devices", "GPU"), ("ranks", "rank"), ("nodes", "node"))
     ]
     parts = parts[:1] + parts[2:] if parts[0].replace("GPU", "rank") == parts[1] else parts

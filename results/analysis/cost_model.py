@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import cast
 
 import numpy as np
 
@@ -198,7 +199,7 @@ def grouped(rows: Sequence[TimedRow], names: Sequence[str]) -> list[list[TimedRo
     """Group rows by the columns `names`, each group in the order of the rows."""
     groups: dict[tuple[object, ...], list[TimedRow]] = {}
     for row in rows:
-        groups.setdefault(tuple(value_of(row, name) for name in names), []).append(row)
+        groups.setdefault(tuple(map(cast(Mapping[str, object], row).get, names)), []).append(row)
     return list(groups.values())
 
 

@@ -66,7 +66,7 @@ def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[StoreFile]
     for path, why in problems:
         if on_skip is not None:
             on_skip(path, why)
-    return sorted(listed, key=lambda entry: entry.path)
+    return sorted(listed, key=lambda entry: entry.relative.split("/"))  # paths compare so, but slowly
 
 
 def is_store(word: str) -> bool:
