@@ -95,12 +95,6 @@ def has_plug_ins(group: str) -> bool:
     return group in _entries()
 
 
-def forget_plug_ins() -> None:
-    """Look for installed packages anew."""
-    _entries.cache_clear()
-    load_plug_ins.cache_clear()
-
-
 @cache
 def load_plug_ins(group: str, *kinds: type[T], named: bool = True, classes: bool = False) -> PlugIns[T]:
     """Load all objects of a group, as those of ``omb_py.benchmarks``::

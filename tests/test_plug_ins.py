@@ -11,6 +11,7 @@ import pytest
 
 from omb_py import plug_ins
 from omb_py.cli import main
+from tests.support.entries import forget_plug_ins
 
 SOURCE = """
 def program(world, cell):
@@ -54,26 +55,26 @@ def test_packages_whose_objects_are_loaded_are_remembered(monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(plug_ins, "_PACKAGES", remembered)
     install("pigeon = json:loads", tmp_path, monkeypatch)
-    plug_ins.forget_plug_ins()
+    forget_plug_ins()
     plug_ins.load_plug_ins("omb_py.backends", object, named=False)
     assert "json" in remembered
-    plug_ins.forget_plug_ins()
+    forget_plug_ins()
 
 
 def test_entries_are_those_that_the_packages_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delitem(sys.modules, "importlib.metadata", raising=False)
     install("pigeon = pigeon:BACKEND", tmp_path, monkeypatch)
-    plug_ins.forget_plug_ins()
+    forget_plug_ins()
     first, again = plug_ins._entries(), None
     assert "importlib.metadata" in sys.modules
     monkeypatch.delitem(sys.modules, "importlib.metadata")
-    plug_ins.forget_plug_ins()
+    forget_plug_ins()
     again = plug_ins._entries()
     assert "importlib.metadata" not in sys.modules, "what was read once is remembered"
     assert again == first
     assert "pigeon" in {entry.name for entry in first["omb_py.backends"]}
-    plug_ins.forget_plug_ins()
+    forget_plug_ins()
 
 
 def test_an_entry_gives_the_object_that_it_names() -> None:

@@ -58,8 +58,6 @@ def _segment(part: Record) -> str:
 
 FAMILY = "workload"
 """The ``family`` of their rows."""
-COLUMNS = ("family", "launch_id", "parameters", "metrics", "ranks", "nodes", "backend", "library", "binding", "device")
-"""Columns of the store that :func:`layouts` needs."""
 _SIDE = ("ranks", "nodes", "backend", "library", "binding", "device")
 _TIMES = ("compute_us", "exposed_us", "serial_us", "flight_us")
 MOST = 24
@@ -70,7 +68,7 @@ def layouts(rows: pd.DataFrame) -> Iterator[tuple[View, pd.DataFrame]]:
     """A figure for each number of ranks and library: step time by layout, with the rows that it shows.
 
     Args:
-        rows: cells of steps, :data:`COLUMNS`; maps as dicts.
+        rows: cells of steps; maps as dicts.
     """
     for values, part in tidy(rows).groupby(list(_SIDE), dropna=False, sort=True, observed=True):
         side: dict[str, Any] = dict(zip(_SIDE, values, strict=True))

@@ -20,7 +20,6 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.printing.whole_file import write_whole
 from omb_py.results.store.schema import COLUMNS
 
-FORMS = ("png", "pdf")
 BROWSERS = tuple(
     "chromium chromium-browser google-chrome google-chrome-stable chrome microsoft-edge headless_shell".split()
 )
@@ -67,7 +66,7 @@ def save(view: View, path: Path) -> None:
 
     Args:
         view: a view with a figure.
-        path: file to write; its ending is one of :data:`FORMS`.
+        path: file to write.
 
     Raises:
         EnvironmentProblem: there is no browser, it draws nothing, or the file cannot be written.

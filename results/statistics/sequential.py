@@ -18,8 +18,6 @@ WORDS: tuple[Word, ...] = ("FAIL", "ERROR", "MARGINAL", "NO BOUND", "PASS")
 """Verdicts on a criterion, worst first."""
 Undecided = Literal["marginal", "fail", "pass"]
 UNDECIDED: tuple[Undecided, ...] = ("marginal", "fail", "pass")
-FEWEST = 2
-"""Fewest launches that have a spread."""
 
 
 @dataclass(frozen=True, slots=True)

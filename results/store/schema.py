@@ -183,8 +183,3 @@ def fitted(table: pa.Table, target: pa.Schema) -> pa.Table:
     present = dict(zip(table.column_names, table.columns, strict=True))
     columns = [present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in target]
     return pa.table(columns, schema=target)
-
-
-def markdown_list() -> str:
-    """The columns as docs/store.md lists them; a type with ``?`` may be null."""
-    return "".join(f"- `{c.name}` ({c.arrow}{'' if c.required else '?'}): {c.doc}\n" for c in COLUMNS)

@@ -20,19 +20,6 @@ WRITE: Final = "write"
 NOTIFY: Final = "notify"
 """Op of an exchange that first completes what this rank has written. It tells other ranks that it is there."""
 OF_MESSAGES: Final = (EXCHANGE, SERVE, WRITE, NOTIFY)
-OPS: Final = (
-    "allreduce",
-    "reduce_scatter_block",
-    "allgather",
-    "alltoall",
-    "alltoallv",
-    "bcast",
-    "reduce",
-    "gather",
-    "scatter",
-    "barrier",
-    *OF_MESSAGES,
-)
 MOST_CALLS: Final = 1_000_000
 """Calls or products of a step: more would be a list of gigabytes."""
 MOST_ELEMENTS: Final = 1 << 26
@@ -75,7 +62,7 @@ class Call:
     """One call of one rank. Sizes in bytes are those of whole elements of `dtype`."""
 
     op: str
-    """One of :data:`OPS`."""
+    """A collective, or one of :data:`OF_MESSAGES`."""
     nbytes: int = 0
     """Bytes of the vector (reduction, broadcast), of all blocks together (reduce_scatter_block, alltoall), of this
     rank's contribution (allgather, gather), or of a rank's block (scatter)."""

@@ -11,9 +11,8 @@ from omb_py.backends import registry
 from omb_py.backends.capabilities import Backend, Capabilities
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.table import usual_cell
-from omb_py.plug_ins import forget_plug_ins
 from omb_py.suites.registry import find as benchmark
-from tests.support.entries import install_entries
+from tests.support.entries import forget_plug_ins, install_entries
 from tests.support.machines.mpi import run_command
 
 

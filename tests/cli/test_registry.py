@@ -10,9 +10,8 @@ import click
 import pytest
 
 from omb_py.cli import main, registry
-from omb_py.plug_ins import forget_plug_ins
 from omb_py.plugin import Command
-from tests.support.entries import install_entries
+from tests.support.entries import forget_plug_ins, install_entries
 
 
 def _make() -> click.Command:

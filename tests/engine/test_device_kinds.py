@@ -10,7 +10,7 @@ import pytest
 from omb_py.engine.devices.kind import DeviceKind
 from omb_py.engine.devices.registry import GPU_KINDS, KINDS, EveryKind, find_kind
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.plug_ins import forget_plug_ins
+from tests.support.entries import forget_plug_ins
 from tests.support.machines.mpi import environment, run_omb_py
 
 XPU = """

@@ -16,9 +16,8 @@ from omb_py.launchers.mpiexec_family import MPICH
 from omb_py.launchers.registry import installed
 from omb_py.options.readers import word
 from omb_py.orchestrate.launching.launch_command import command_for
-from omb_py.plug_ins import forget_plug_ins
 from tests.launchers.test_launchers import context, program
-from tests.support.entries import install_entries
+from tests.support.entries import forget_plug_ins, install_entries
 
 
 class Prun(Launcher):

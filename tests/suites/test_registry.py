@@ -11,10 +11,9 @@ import pytest
 import omb_py.suites
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.plug_ins import forget_plug_ins
 from omb_py.suites import registry
 from omb_py.suites.registry import BENCHMARKS, find, names
-from tests.support.entries import install_entries
+from tests.support.entries import forget_plug_ins, install_entries
 from tests.support.machines.mpi import run_command
 
 MINE = replace(BENCHMARKS["allreduce"], name="mine", summary="another package's")

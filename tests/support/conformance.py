@@ -19,13 +19,13 @@ from omb_py.backends.registry import capabilities
 from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.measure import measure
-from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.collective.forms import ROTATE
 from omb_py.suites.imb import exchanges, random_pairs, stencils
 from omb_py.suites.registry import BENCHMARKS
+from tests.support.kinds import checkable
 
 BUFFERS = ("numpy", "bytearray", "array")
 """`torch` is in tests/backends/mpi/test_torch_buffers.py: it takes seconds to load."""

@@ -14,4 +14,10 @@ def install_entries(monkeypatch: pytest.MonkeyPatch, group: str, values: Mapping
     """Let the installed packages have these entries of a group and no others; ends with :func:`forget_plug_ins`."""
     entries = {group: tuple(plug_ins.EntryPointValue(*item) for item in values.items())}
     monkeypatch.setattr(plug_ins, "_entries", cache(lambda: entries))
-    plug_ins.forget_plug_ins()
+    forget_plug_ins()
+
+
+def forget_plug_ins() -> None:
+    """Look for installed packages anew."""
+    plug_ins._entries.cache_clear()
+    plug_ins.load_plug_ins.cache_clear()

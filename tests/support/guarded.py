@@ -28,7 +28,6 @@ from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.measure import measure
-from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.native import opcodes as R
 from omb_py.engine.native.translate import Assembler
 from omb_py.engine.program.benchmark import Cell
@@ -36,6 +35,7 @@ from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.guidelines import patterns
 from omb_py.suites.registry import find
 from tests.support.capabilities import benchmarks_of
+from tests.support.kinds import checkable
 
 PAGE = mmap.PAGESIZE
 CANARY = 0xC5

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from omb_py.engine.program.benchmark import Benchmark
+
 ONE_OF_EACH = frozenset(
     (
         *("latency", "bw", "bibw", "mbw_mr", "latency_mt", "latency_mp", "bw_persistent", "partitioned_latency"),
@@ -20,3 +22,8 @@ ONE_OF_EACH = frozenset(
 def one_of_each(names: Iterable[str]) -> list[str]:
     """Those of the names that stand for a kind of benchmark: for quick tests, since others are built the same way."""
     return sorted(name for name in names if name in ONE_OF_EACH)
+
+
+def checkable(benchmark: Benchmark) -> bool:
+    """Whether a benchmark moves data that can be checked."""
+    return "validation" in benchmark.options

@@ -41,22 +41,9 @@ GATE: Final = "gate"
 OTHER_STREAM: Final = -1
 """Value of a step's operand `stream` for the second stream of this rank."""
 
-SYNCHRONISES: Final[Mapping[str, str]] = {
-    "result": "a call is done before its sample ends",
-    "lap": "a blocking call is done before the lap that stands behind it ends",
-    "wait": "a non-blocking call that is waited for is done",
-    "barrier": "all ranks have come before anything follows",
-    "body": "nothing is left over from an iteration",
-    "settled": "managed memory is where it is wanted before the next iteration begins",
-    "filler": "the device has computed as long as it should",
-    "copied out": "staged: bytes have come before MPI sends them",
-    "copied in": "staged: bytes have gone before MPI receives others, and before the sample ends",
-}
-"""Every step that waits for a device, and why. A test leaves each out in turn and finds it missing."""
-
 
 def synchronise(why: str) -> Step:
-    """A step that waits for the stream; `why` is one of :data:`SYNCHRONISES`."""
+    """A step that waits for the stream; `why` names the wait."""
     return Step("synchronise", {"why": why})
 
 

@@ -63,13 +63,40 @@ class SignSeries:
         return (alike - unlike - self.mean * (first + last) + (self.size - lag) * self.mean**2) / self.power
 
     def autocorrelation_time(self) -> float:
-        """As :func:`autocorrelation_time`."""
+        """Number of successive samples that carry the information of one independent sample, at least 1.
+
+        From lags: 1 + 2 * sum of rho_k, with rho_k the autocorrelation at lag k of sign(x - median); the sum ends
+        before the first rho_k < 0.05, and at k = 50. Where batches (:func:`_batch_time`) say more than three times as
+        much, which is rare by chance, theirs.
+        """
         from_lags, from_batches = _lag_time(self), _batch_time(self)
         return from_batches if from_batches > 3 * from_lags else from_lags
 
-    def median_interval(self) -> tuple[float, float]:
-        """As :func:`median_interval`."""
-        return _interval(self)
+    def median_interval(self, level: float = LEVEL, tau: float | None = None) -> tuple[float, float]:
+        """Confidence interval of the median from order statistics, widened for autocorrelation.
+
+        Args:
+            level: confidence level.
+            tau: autocorrelation time; measured when None. 1 gives the interval of independent samples.
+
+        Returns:
+            (low, high), both values of the series; (nan, nan) when there are too few samples: at 95 % under 6
+            independent ones; and when `tau` is measured and the samples are :func:`too_slow`.
+        """
+        if tau is None and _is_too_slow(self):
+            return math.nan, math.nan
+        rank = _lower_rank(self.size, level) if self.size else 0
+        if rank < 1:
+            return math.nan, math.nan
+        if tau is None:
+            tau = max(_lag_time(self), _batch_time(self) * _STUDENT**2)
+        widening = math.sqrt(max(1.0, tau))
+        centre = (self.size + 1) / 2
+        # a hair keeps tau = 1 exactly on the rank
+        low = math.floor(centre - (centre - rank) * widening + 1e-9)
+        if low < 1:
+            return math.nan, math.nan
+        return float(self.ordered[low - 1]), float(self.ordered[self.size - low])
 
     def sum_of(self, start: int, stop: int) -> int:
         """Sum of the signs of some samples."""
@@ -112,16 +139,6 @@ def median_of(values: Sequence[float]) -> float:
 def _variance(values: Sequence[float]) -> float:
     mean = sum(values) / len(values)
     return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-def autocorrelation_time(x: ArrayLike) -> float:
-    """Number of successive samples that carry the information of one independent sample, at least 1.
-
-    From lags: 1 + 2 * sum of rho_k, with rho_k the autocorrelation at lag k of sign(x - median); the sum ends before
-    the first rho_k < 0.05, and at k = 50. Where batches (:func:`_batch_time`) say more than three times as much,
-    which is rare by chance, theirs.
-    """
-    return SignSeries(x).autocorrelation_time()
 
 
 def _lag_time(series: SignSeries) -> float:
@@ -189,43 +206,9 @@ def _lower_rank(n: int, level: float) -> int:
     return k
 
 
-def median_interval(x: ArrayLike, level: float = LEVEL, tau: float | None = None) -> tuple[float, float]:
-    """Confidence interval of the median from order statistics, widened for autocorrelation.
-
-    Args:
-        x: samples, in order of time.
-        level: confidence level.
-        tau: autocorrelation time; measured from `x` when None. 1 gives the interval of independent samples.
-
-    Returns:
-        (low, high), both values of `x`; (nan, nan) when there are too few samples: at 95 % under 6 independent ones;
-        and when `tau` is measured and the samples are :func:`too_slow`.
-    """
-    return _interval(SignSeries(x), level, tau)
-
-
-def _interval(series: SignSeries, level: float = LEVEL, tau: float | None = None) -> tuple[float, float]:
-    n = series.size
-    if tau is None and _is_too_slow(series):
-        return math.nan, math.nan
-    rank = _lower_rank(n, level) if n else 0
-    if rank < 1:
-        return math.nan, math.nan
-    if tau is None:
-        tau = max(_lag_time(series), _batch_time(series) * _STUDENT**2)
-    widening = math.sqrt(max(1.0, tau))
-    centre = (n + 1) / 2
-    # a hair keeps tau = 1 exactly on the rank
-    low = math.floor(centre - (centre - rank) * widening + 1e-9)
-    if low < 1:
-        return math.nan, math.nan
-    high = n + 1 - low
-    return float(series.ordered[low - 1]), float(series.ordered[high - 1])
-
-
 def _half_width(series: SignSeries) -> float:
     """Half the width of the 95 % interval of the median, over the median; infinite where there is no interval."""
-    low, high = _interval(series)
+    low, high = series.median_interval()
     if math.isnan(low):
         return math.inf
     if high == low:

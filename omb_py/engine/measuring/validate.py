@@ -193,11 +193,6 @@ def _copies(runner: Runner, rank: int, region: Region, copies: int) -> Bytes:
     return np.lib.stride_tricks.as_strided(start, shape, (region.turn, 1))
 
 
-def checkable(benchmark: Benchmark) -> bool:
-    """Whether a benchmark moves data that can be checked."""
-    return "validation" in benchmark.options
-
-
 class ByteCheck:
     """The check of a cell's bytes: before the timed loop, and of what each loop has left."""
 
@@ -227,13 +222,6 @@ class ByteCheck:
         if self.cell.options.groups:
             of_groups = by_group(self._wrong.tolist(), divided(self.cell, self.session.size, self.session.hosts))
             result.extra |= {f"group_{k}_wrong_bytes": sum(of_group) for k, of_group in enumerate(of_groups)}
-
-
-def validate(
-    session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None = None
-) -> int:
-    followed = followed_stages(session, benchmark, cell, worlds)
-    return int(validate_ranks(session, benchmark, cell, worlds, log, followed).sum())
 
 
 def followed_stages(session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World]) -> frozenset[int]:

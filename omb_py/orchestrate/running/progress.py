@@ -17,7 +17,6 @@ from typing import TextIO
 from omb_py.grammar.values import duration_text
 
 VARIABLE = "OMB_PY_PROGRESS"
-MODES = ("auto", "plain", "never")
 PLAIN_S = 20.0
 """Seconds between two lines where stderr is no terminal; a command that ends sooner prints none."""
 _DRAWN_S = 0.2

@@ -37,7 +37,6 @@ _MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
 _PREAMBLE = re.compile(
     r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release)\s*:\s*(.*)"
 )
-_RULE = re.compile(r"\s*#-{20,}\s*")
 
 _COLUMNS: Mapping[str, str] = {
     "Group": "group",

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from omb_py.backends.gloo.capabilities import CAPABILITIES
-from omb_py.engine.measuring.validate import checkable
 from omb_py.options.table import usual_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.orchestrate.supervision.faultlab import Run
+from tests.support.kinds import checkable
 from tests.support.machines.mpi import report, run_omb_py, start, torchrun
 from tests.support.optional import needs_torch
 from tests.support.sessions.gloo_session import ENOUGH

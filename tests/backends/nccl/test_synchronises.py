@@ -8,13 +8,23 @@ from typing import Any
 
 import pytest
 
-from omb_py.engine.devices import SYNCHRONISES
 from tests.support.machines.mpi import ROOT
 from tests.support.machines.standin import needs_compiler, report
 
 DELAY_US = 4000
 """No operation of the simulated device begins earlier: a sample that is shorter did not wait."""
-
+SYNCHRONISES = {
+    "result": "a call is done before its sample ends",
+    "lap": "a blocking call is done before the lap that stands behind it ends",
+    "wait": "a non-blocking call that is waited for is done",
+    "barrier": "all ranks have come before anything follows",
+    "body": "nothing is left over from an iteration",
+    "settled": "managed memory is where it is wanted before the next iteration begins",
+    "filler": "the device has computed as long as it should",
+    "copied out": "staged: bytes have come before MPI sends them",
+    "copied in": "staged: bytes have gone before MPI receives others, and before the sample ends",
+}
+"""Every step that waits for a device, and why."""
 CASES: dict[str, dict[str, Any]] = {
     "result": {"benchmark": "allreduce", "size": 64},
     "lap": {"benchmark": "allreduce", "size": 64, "timing": ""},

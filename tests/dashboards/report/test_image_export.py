@@ -29,7 +29,7 @@ def test_a_picture_of_each_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         assert capsys.readouterr().err == f"omb-py: drawn: {made.name}\n"
 
 
-@pytest.mark.parametrize("form", image_export.FORMS)
+@pytest.mark.parametrize("form", ["png", "pdf"])
 def test_without_a_browser_nothing_is_measured(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from omb_py.engine.measuring.forwarding import can_follow, follow, passes_on
 from omb_py.engine.measuring.measure import worlds_of
-from omb_py.engine.measuring.validate import checkable, followed_stages
+from omb_py.engine.measuring.validate import followed_stages
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Requests, RequestSlot, Stage, body
 from omb_py.errors import UsageError
 from omb_py.suites.registry import BENCHMARKS, find
-from tests.support.kinds import one_of_each
+from tests.support.kinds import checkable, one_of_each
 from tests.support.machines.simulated import cell, checked, session
 
 SIZE = 24

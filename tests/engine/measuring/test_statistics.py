@@ -29,16 +29,16 @@ class TestAutocorrelationTime:
     def test_depends_on_order_and_not_on_scale(self, x: list[float], power: int) -> None:
         values = np.asarray(x)
         # a power of two, so that scaling rounds nothing
-        assert s.autocorrelation_time(values * 2.0**power) == s.autocorrelation_time(values)
+        assert s.SignSeries(values * 2.0**power).autocorrelation_time() == s.SignSeries(values).autocorrelation_time()
 
     def test_is_one_for_a_constant_and_for_too_few(self) -> None:
-        assert s.autocorrelation_time([5.0] * 100) == 1.0
-        assert s.autocorrelation_time([1.0, 2.0]) == 1.0
-        assert s.autocorrelation_time([]) == 1.0
+        assert s.SignSeries([5.0] * 100).autocorrelation_time() == 1.0
+        assert s.SignSeries([1.0, 2.0]).autocorrelation_time() == 1.0
+        assert s.SignSeries([]).autocorrelation_time() == 1.0
 
     def test_is_near_one_for_independent_samples(self) -> None:
         rng = np.random.default_rng(1)
-        found = [s.autocorrelation_time(rng.normal(size=1000)) for _ in range(200)]
+        found = [s.SignSeries(rng.normal(size=1000)).autocorrelation_time() for _ in range(200)]
         assert np.mean(found) == pytest.approx(1.0, abs=0.05)
 
     @pytest.mark.parametrize("rho", [0.3, 0.8])
@@ -48,15 +48,15 @@ class TestAutocorrelationTime:
         below = np.flatnonzero(rhos < s.RHO_CUT)
         expected = 1 + 2 * rhos[: below[0]].sum()
         rng = np.random.default_rng(2)
-        found = [s.autocorrelation_time(noise(rho, 20_000, rng)) for _ in range(20)]
+        found = [s.SignSeries(noise(rho, 20_000, rng)).autocorrelation_time() for _ in range(20)]
         assert np.mean(found) == pytest.approx(expected, rel=0.05)
 
     @pytest.mark.slow
     def test_batches_say_what_lies_beyond_the_last_lag(self) -> None:
-        assert s.autocorrelation_time(np.arange(10_000.0)) > 1000
+        assert s.SignSeries(np.arange(10_000.0)).autocorrelation_time() > 1000
         rng = np.random.default_rng(5)
         # the sign of a Gaussian AR(1) of 0.99 has tau 139, of which 50 lags hold 86
-        found = [s.autocorrelation_time(noise(0.99, 40_000, rng)) for _ in range(8)]
+        found = [s.SignSeries(noise(0.99, 40_000, rng)).autocorrelation_time() for _ in range(8)]
         assert np.mean(found) > 80
 
 
@@ -79,7 +79,7 @@ class TestSettled:
 
     @given(series, st.floats(0.001, 0.5))
     def test_it_needs_a_narrow_interval(self, x: list[float], precision: float) -> None:
-        low, high = s.median_interval(x)
+        low, high = s.SignSeries(x).median_interval()
         assert not s.settled(x, precision) or high == low or (high - low) / 2 / np.median(x) <= precision
 
     def test_halves_that_differ_are_not_settled(self) -> None:
@@ -110,7 +110,7 @@ class TestMedianInterval:
     @given(st.integers(1, 3000), st.sampled_from([0.9, 0.95, 0.99]))
     @settings(max_examples=300)
     def test_covers_at_least_the_level_by_scipys_binomial_and_wastes_little(self, n: int, level: float) -> None:
-        low, high = s.median_interval(np.arange(1.0, n + 1), level, tau=1.0)
+        low, high = s.SignSeries(np.arange(1.0, n + 1)).median_interval(level, tau=1.0)
         if math.isnan(low):
             assert 2 * stats.binom.cdf(0, n, 0.5) > 1 - level
             return
@@ -122,26 +122,26 @@ class TestMedianInterval:
 
     @pytest.mark.parametrize(("level", "smallest"), [(0.9, 5), (0.95, 6), (0.99, 8)])
     def test_needs_a_smallest_number_of_samples(self, level: float, smallest: int) -> None:
-        assert all(math.isnan(v) for v in s.median_interval(range(smallest - 1), level))
-        assert s.median_interval(np.arange(smallest), level, tau=1.0) == (0.0, smallest - 1.0)
-        assert all(math.isnan(v) for v in s.median_interval([]))
+        assert all(math.isnan(v) for v in s.SignSeries(range(smallest - 1)).median_interval(level))
+        assert s.SignSeries(np.arange(smallest)).median_interval(level, tau=1.0) == (0.0, smallest - 1.0)
+        assert all(math.isnan(v) for v in s.SignSeries([]).median_interval())
 
     @given(series)
     def test_encloses_the_median_and_widens_with_tau(self, x: list[float]) -> None:
-        low, high = s.median_interval(x, tau=1.0)
+        low, high = s.SignSeries(x).median_interval(tau=1.0)
         if math.isnan(low):
             return
         assert min(x) <= low <= np.median(x) <= high <= max(x)
-        wide_low, wide_high = s.median_interval(x, tau=2.5)
+        wide_low, wide_high = s.SignSeries(x).median_interval(tau=2.5)
         assert math.isnan(wide_low) or (wide_low <= low and wide_high >= high)
-        assert s.median_interval(x, tau=0.2) == (low, high)
+        assert s.SignSeries(x).median_interval(tau=0.2) == (low, high)
 
     @pytest.mark.parametrize(("rho", "least"), [(0.0, 0.93), (0.5, 0.90), (0.8, 0.86)])
     def test_real_coverage_stays_near_the_level_under_autocorrelation(self, rho: float, least: float) -> None:
         rng = np.random.default_rng(3)
         inside = 0
         for _ in range(500):
-            low, high = s.median_interval(noise(rho, 400, rng))
+            low, high = s.SignSeries(noise(rho, 400, rng)).median_interval()
             inside += low <= 100.0 <= high
         assert inside / 500 >= least
 

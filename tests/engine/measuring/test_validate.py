@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omb_py.backends.mock.session import MockSession
 from omb_py.engine.measuring.measure import buffers_needed, measure, worlds_of
 from omb_py.engine.measuring.payload import expectations
-from omb_py.engine.measuring.validate import ITERATIONS, Checker, Log, checkable, validate
+from omb_py.engine.measuring.validate import ITERATIONS, Checker, Log
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
@@ -21,8 +21,8 @@ from omb_py.engine.program.language import Body, Node, Program, Region, Repeat, 
 from omb_py.options.table import change_cell
 from omb_py.suites.imb import random_pairs
 from omb_py.suites.registry import BENCHMARKS, find
-from tests.support.kinds import one_of_each
-from tests.support.machines.simulated import cell, checked, measured, session, with_step
+from tests.support.kinds import checkable, one_of_each
+from tests.support.machines.simulated import cell, checked, measured, session, with_step, wrong_bytes
 from tests.support.programs import IALLREDUCE, ROTATING_BCAST
 
 Change = Callable[[Step], Step]
@@ -89,7 +89,7 @@ class Careless(MockSession):
 def found_in(name: str, change: Change) -> int:
     """Wrong bytes that are found when the library does what `change` makes of the steps."""
     world = Careless(ranks_of(name), change)
-    return validate(world, BENCHMARKS[name], cell(name), worlds_of(world))
+    return wrong_bytes(world, BENCHMARKS[name], cell(name))
 
 
 class TestRightData:

@@ -19,7 +19,7 @@ import numpy as np
 from omb_py.backends.registry import capabilities_of
 from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring.measure import buffers_needed, measure, worlds_of
-from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, checkable
+from omb_py.engine.measuring.validate import TIMED_LOOP, Checker
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Step, walk
 from omb_py.options.table import make_cell, usual_cell
@@ -27,6 +27,7 @@ from omb_py.suites.registry import find
 from tests.lab.fidelity.plan import declared
 from tests.lab.fidelity.ratios import orders
 from tests.lab.fidelity.reference import FAMILIES, Reference
+from tests.support.kinds import checkable
 
 Side = Callable[[], float]
 LEAST_QUADS = 4

@@ -51,6 +51,7 @@ TRACE = [
     {"comms": "all_reduce", "in_msg_size": count, "dtype": "float"} for count in (2049000, 1178112, 1051648, 590080)
 ] + [{"comms": "all_gather", "in_msg_size": 1000, "dtype": "float"}]
 """Calls as param's basic list has them."""
+COLUMNS = "family launch_id parameters metrics ranks nodes backend library binding device tags".split()
 
 
 def measure(store: Path, family: str, ranks: int, seconds: float) -> int:
@@ -82,7 +83,7 @@ def run(words: list[str]) -> int:
 
 def draw(store: Path, family: str, out: Path) -> bool:
     """The figure of a family's steps in a store; whether there was one."""
-    rows = load(store, columns=[*models.COLUMNS, "tags"], benchmark="step")
+    rows = load(store, columns=COLUMNS, benchmark="step")
     mine = rows[[dict(tags or {}).get("figure") == family for tags in rows["tags"]]]
     for view, _ in models.layouts(mine):
         save(view, out / f"{family}.png")

@@ -7,10 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from omb_py.plug_ins import forget_plug_ins
 from omb_py.results.dialects import registry
 from omb_py.results.dialects.dialect import Dialect
-from tests.support.entries import install_entries
+from tests.support.entries import forget_plug_ins, install_entries
 
 
 def named(name: str) -> Dialect:

@@ -8,7 +8,7 @@ from typing import Any
 from omb_py.backends.mock.session import MockSession
 from omb_py.engine.measuring.cell_result import CellResult
 from omb_py.engine.measuring.measure import measure, worlds_of
-from omb_py.engine.measuring.validate import Log, validate
+from omb_py.engine.measuring.validate import Log, followed_stages, validate_ranks
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program, Stage, Step
 from omb_py.options.table import make_cell
@@ -37,8 +37,14 @@ def measured(name: str, ranks: int, mock: str = "", size: int = 8, **more: Any) 
 
 def checked(benchmark: Benchmark, ranks: int, what: Cell, mock: str = "", log: Log | None = None) -> int:
     """Wrong bytes that the validation of a cell finds."""
-    world = session(ranks, mock)
-    return validate(world, benchmark, what, worlds_of(world), log)
+    return wrong_bytes(session(ranks, mock), benchmark, what, log)
+
+
+def wrong_bytes(world: MockSession, benchmark: Benchmark, what: Cell, log: Log | None = None) -> int:
+    """Wrong bytes that the validation of a cell finds in a world."""
+    worlds = worlds_of(world)
+    followed = followed_stages(world, benchmark, what, worlds)
+    return int(validate_ranks(world, benchmark, what, worlds, log, followed).sum())
 
 
 def with_step(benchmark: Benchmark, rank: int, *extra: Step) -> Benchmark:

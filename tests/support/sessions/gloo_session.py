@@ -22,7 +22,6 @@ from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.cache_rotation import rotated
 from omb_py.engine.measuring.measure import measure
-from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.options.table import change_cell, make_cell, usual_cell
@@ -30,6 +29,7 @@ from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS
 from omb_py.testing.faults import parse_fault, with_fault
 from tests.support.conformance import VARIED, complaints
+from tests.support.kinds import checkable
 
 LARGE = 70_008
 ENOUGH = ("bcast", "allreduce", "ialltoallv")

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from omb_py.engine.measuring.measure import measure
-from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, RequestSlot, Result, Stage, body
@@ -21,7 +20,7 @@ from omb_py.engine.session import StepFailed
 from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support import served as first_come
-from tests.support.kinds import one_of_each
+from tests.support.kinds import checkable, one_of_each
 
 CELL = make_cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
 
