@@ -114,11 +114,15 @@ EXIT_CODES = (
     (str(errors.INTERRUPTED), "interrupted"),
 )
 """Of a command without --strict."""
-ALL_EXIT_CODES = (
-    *EXIT_CODES[:-1],
-    (str(errors.INCONCLUSIVE), "nothing was decided; with --strict: something was not"),
-    EXIT_CODES[-1],
-)
+
+
+def exit_codes(meanings: Mapping[int, str]) -> tuple[tuple[str, str], ...]:
+    """:data:`EXIT_CODES` with meanings of a command's own; an empty one leaves the code out."""
+    all_meanings = dict(EXIT_CODES) | {str(code): meaning for code, meaning in meanings.items()}
+    return tuple((code, all_meanings[code]) for code in sorted(all_meanings, key=int) if all_meanings[code])
+
+
+ALL_EXIT_CODES = exit_codes({errors.INCONCLUSIVE: "nothing was decided; with --strict: something was not"})
 
 ENVIRONMENT = (
     ("OMB_PY_STORE", "folder of the results, unless --store is given"),
@@ -201,7 +205,7 @@ class Page(click.Command):
     def __init__(
         self,
         name: str,
-        examples: Sequence[str] = (),
+        examples: Sequence[str | tuple[str, str]] = (),
         codes: Sequence[tuple[str, str]] = EXIT_CODES,
         sections: Sequence[tuple[str, Sequence[tuple[str, str]]]] | None = None,
         **more: Any,
@@ -210,14 +214,15 @@ class Page(click.Command):
 
         Args:
             name: the command.
-            examples: command lines.
+            examples: command lines; one in a pair with what it shows.
             codes: each exit code and what it says.
             sections: heading and lines of each section, in place of examples and exit codes.
             **more: arguments of :class:`click.Command`.
         """
         more.setdefault("context_settings", dict(CONTEXT))
         super().__init__(name, **more)
-        shown = [("Examples", [(line, "") for line in examples])] if examples else []
+        pairs = [(example, "") if isinstance(example, str) else example for example in examples]
+        shown = [("Examples", pairs)] if pairs else []
         self.sections = [*shown, ("Exit codes", codes)] if sections is None else sections
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

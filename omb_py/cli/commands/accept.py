@@ -14,11 +14,11 @@ from omb_py.cli.app import usage_line
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import SuiteName, suite_options, word_after_resume
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
 from omb_py.cli.option_params import ParsedType, resume_option, table_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
-from omb_py.errors import UsageError
+from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK, UsageError
 from omb_py.options.request import DEFAULT_STORE, NEWEST
 from omb_py.orchestrate.suites.expand import expand, load_suite
 from omb_py.orchestrate.suites.node_layout import ANY_NODES
@@ -32,13 +32,14 @@ _NOT_HERE = frozenset({"launches", "validation", "graph", "json", "full", "tail-
 """Options whose place is taken by the suite's criteria or by the form of the report."""
 _WITH_LOGS = frozenset({"from", "contract", "strict", "format", "output", "quiet", "store", "debug"})
 """Options that say something where nothing is measured."""
-_CODES = (
-    ("0", "every criterion is met; without --strict some may be MARGINAL"),
-    ("1", "a criterion is missed, or a byte was wrong"),
-    *EXIT_CODES[2:3],
-    ("3", "something could not be measured: a criterion without a measurement, ranks that died, a missing node"),
-    ("4", "nothing was decided; with --strict: a criterion is MARGINAL after the last launch"),
-    *EXIT_CODES[-1:],
+_CODES = exit_codes(
+    {
+        OK: "every criterion is met; without --strict some may be MARGINAL",
+        NEGATIVE: "a criterion is missed, or a byte was wrong",
+        ENVIRONMENT: "something could not be measured: a criterion without a measurement, ranks that died, a missing "
+        "node",
+        INCONCLUSIVE: "nothing was decided; with --strict: a criterion is MARGINAL after the last launch",
+    }
 )
 _EXAMPLES = (
     "omb-py accept acceptance -n 4 --output acceptance.html --output acceptance.xml",

@@ -8,19 +8,19 @@ from pathlib import Path
 import click
 
 from omb_py.cli.commands.compare import LAUNCHES, PROGRAMS, ROUNDS, reading_options
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
 from omb_py.cli.option_params import ParsedType, table_option, whole
 from omb_py.cli.output import check_files, measuring_report_options, notes, write_report
-from omb_py.errors import INCONCLUSIVE, NO_VERDICT
+from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT
 from omb_py.options.request import DEFAULT_STORE
 
 _HISTORY = "The history"
-_CODES = (
-    *EXIT_CODES[:1],
-    *EXIT_CODES[2:4],
-    (str(INCONCLUSIVE), "several commits remain possible"),
-    (str(NO_VERDICT), "NO VERDICT: --bad is not slower than --good, or one of them did not measure"),
-    EXIT_CODES[-1],
+_CODES = exit_codes(
+    {
+        NEGATIVE: "",
+        INCONCLUSIVE: "several commits remain possible",
+        NO_VERDICT: "NO VERDICT: --bad is not slower than --good, or one of them did not measure",
+    }
 )
 
 
@@ -68,7 +68,6 @@ def command() -> click.Command:
             debug_option(),
         ],
         callback=_bisect,
-        context_settings=dict(CONTEXT),
         help="Which commit made a program slower? Builds commits that halve what is left of a history, and compares "
         "each with the good one, in turn, until its verdict is SLOWER or SAME. A commit that cannot be built or "
         "decided is passed over.",

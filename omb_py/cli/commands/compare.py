@@ -7,19 +7,18 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import CONTEXT, Page, debug_option, exit_codes, tool_option
 from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
 from omb_py.cli.output import measuring_report_options
-from omb_py.errors import INCONCLUSIVE, NO_VERDICT
+from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT
 from omb_py.grammar.values import parse_duration, parse_fraction
 
-_CODES = (
-    *EXIT_CODES[:1],
-    ("1", "something is SLOWER"),
-    *EXIT_CODES[2:4],
-    (str(INCONCLUSIVE), "with --strict: something is UNCLEAR, LIKELY or NOT COMPARABLE"),
-    (str(NO_VERDICT), "NO VERDICT: a program of --run did not measure what was asked"),
-    EXIT_CODES[-1],
+_CODES = exit_codes(
+    {
+        NEGATIVE: "something is SLOWER",
+        INCONCLUSIVE: "with --strict: something is UNCLEAR, LIKELY or NOT COMPARABLE",
+        NO_VERDICT: "NO VERDICT: a program of --run did not measure what was asked",
+    }
 )
 LAUNCHES, ROUNDS = 10, 3
 VERDICTS = "How verdicts are made"
@@ -113,7 +112,7 @@ def aa_command() -> click.Command:
         help="A against A: compares a library with itself, through all that compare does. Every verdict but SAME and "
         "UNCLEAR is a false alarm. The rate is stored, and printed under every later comparison.",
         examples=("omb-py aa allreduce -n 4 -m 8:64K:8 --reports 6",),
-        codes=(*EXIT_CODES[:1], ("1", "there was a false SLOWER"), *EXIT_CODES[2:]),
+        codes=exit_codes({NEGATIVE: "there was a false SLOWER"}),
     )
 
 

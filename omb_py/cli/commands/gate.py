@@ -7,19 +7,18 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
 from omb_py.cli.option_params import ParsedType, table_option, whole
 from omb_py.cli.output import check_files, measuring_report_options, notes, write_report
-from omb_py.errors import INCONCLUSIVE, NO_VERDICT, OK
+from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
 from omb_py.options.request import DEFAULT_STORE
 
-_CODES = (
-    *EXIT_CODES[:1],
-    ("1", "something is SLOWER"),
-    *EXIT_CODES[2:4],
-    (str(INCONCLUSIVE), "with strict = true in the file: something is UNCLEAR"),
-    (str(NO_VERDICT), "NO VERDICT: something was not measured"),
-    EXIT_CODES[-1],
+_CODES = exit_codes(
+    {
+        NEGATIVE: "something is SLOWER",
+        INCONCLUSIVE: "with strict = true in the file: something is UNCLEAR",
+        NO_VERDICT: "NO VERDICT: something was not measured",
+    }
 )
 
 
@@ -38,7 +37,6 @@ def command() -> click.Command:
             debug_option(),
         ],
         callback=_gate,
-        context_settings=dict(CONTEXT),
         help="Is a build slower? Compares the programs of a file, in turn, as omb-py compare --run does, "
         "by rules and in a time that the file says. What was not measured is never called the same. Markdown has a "
         "marker by which a bot finds its earlier comment (docs/compare.md).",

@@ -10,9 +10,10 @@ import click
 
 from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, tool_option
+from omb_py.cli.help import Page, exit_codes, tool_option
 from omb_py.cli.option_params import ParsedType, measuring_options, whole
 from omb_py.cli.output import check_files, report_options, write_report
+from omb_py.errors import NEGATIVE
 from omb_py.grammar.values import parse_duration, parse_fraction
 from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
 from omb_py.results.checks.guideline_report import document_of
@@ -80,13 +81,12 @@ def command() -> click.Command:
         "guidelines",
         params=[*own, *shared],
         callback=run_guidelines,
-        context_settings=dict(CONTEXT),
         help="Is a collective of the library slower than what other calls of the same library make of it? Allreduce "
         "against reduce and bcast, a message against a larger one and against its parts: no reference is needed.\n\n"
         f"WHICH: {', '.join(GROUPS)}; a collective, as allreduce; a number, as gl5. (default: all)\n\n"
         "Both sides are timed interleaved in every launch (docs/guidelines.md).",
         examples=_EXAMPLES,
-        codes=(EXIT_CODES[0], ("1", "a guideline is violated, or -c found wrong bytes"), *EXIT_CODES[2:]),
+        codes=exit_codes({NEGATIVE: "a guideline is violated, or -c found wrong bytes"}),
     )
 
 

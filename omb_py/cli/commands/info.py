@@ -11,7 +11,7 @@ from click.shell_completion import get_completion_class
 
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, backend_option, ranks_option, table_option, whole, word
 from omb_py.cli.stored_cells import format_option, skipped
 from omb_py.engine.devices.registry import GPU_KINDS
@@ -81,17 +81,11 @@ def explain_command() -> click.Command:
         callback=run_explain,
         help="What a benchmark does: for each rank the steps, which of them are timed, and how the number is made. "
         "With --device also the GPU that each rank will open; inside a launcher each process says its own and why.",
-        sections=(
-            (
-                "Examples",
-                [
-                    ("omb-py explain latency", ""),
-                    ("omb-py explain allreduce -n 4 -m 1M", ""),
-                    ("omb-py explain allreduce -d cuda -n 16 --hosts n1,n2 --gpus 8", "the GPU of each rank"),
-                    ("srun -n 16 --gpus-per-task=1 omb-py explain allreduce -d cuda", "each rank its own"),
-                ],
-            ),
-            ("Exit codes", EXIT_CODES),
+        examples=(
+            "omb-py explain latency",
+            "omb-py explain allreduce -n 4 -m 1M",
+            ("omb-py explain allreduce -d cuda -n 16 --hosts n1,n2 --gpus 8", "the GPU of each rank"),
+            ("srun -n 16 --gpus-per-task=1 omb-py explain allreduce -d cuda", "each rank its own"),
         ),
     )
 
@@ -215,13 +209,7 @@ def expect_command() -> click.Command:
         help="What this machine should reach: the most that its PCI Express links, network ports, GPUs and memory "
         "carry, as the machine declares it or as published, with the source of each figure; and the largest share of "
         "it that stored results reached.\n\nExit code 1 when a card has fewer PCI Express lanes than it could.",
-        sections=(
-            (
-                "Examples",
-                [("omb-py expect", ""), ("omb-py expect --format json", "all published figures, with source and date")],
-            ),
-            ("Exit codes", EXIT_CODES),
-        ),
+        examples=("omb-py expect", ("omb-py expect --format json", "all published figures, with source and date")),
     )
 
 

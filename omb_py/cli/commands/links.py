@@ -14,12 +14,12 @@ from click.core import ParameterSource
 
 from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
 from omb_py.cli.option_params import ParsedType, backend_option, measuring_options, ranks_option, whole, word
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.cli.suite_options import long_name
 from omb_py.engine.program.pair_schedule import KINDS
-from omb_py.errors import UsageError
+from omb_py.errors import NEGATIVE, UsageError
 from omb_py.grammar.values import parse_size
 from omb_py.launchers.registry import batch_around
 from omb_py.options.request import Request
@@ -34,7 +34,7 @@ from omb_py.suites import find
 
 _FORMS = ("table", "json")
 _FILES = (HTML, ".json")
-_CODES = (*EXIT_CODES[:1], ("1", "a node or link is slow, and a repeat confirmed it"), *EXIT_CODES[2:])
+_CODES = exit_codes({NEGATIVE: "a node or link is slow, and a repeat confirmed it"})
 _SHARED = tuple(
     (
         "device share_device hosts launcher launcher_args thread_level timeout quiet store no_store tags seed "

@@ -13,11 +13,11 @@ import click
 
 from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.cli.commands.benchmark import request_of_line
-from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option, tool_option
+from omb_py.cli.help import CONTEXT, GluedOption, Page, debug_option, exit_codes, tool_option
 from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
 from omb_py.cli.output import check_files, measuring_report_options, write_report
 from omb_py.engine.program.dtypes import OPS
-from omb_py.errors import INCONCLUSIVE, EnvironmentProblem, UsageError, nearest
+from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK, EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
 from omb_py.options.request import DEFAULT_RANKS, DEFAULT_STORE, Request
 from omb_py.options.table import one_of
@@ -107,13 +107,13 @@ def parts_of(
     ), library
 
 
-_CODES = (
-    ("0", "settings that are faster were proved, or nothing is faster than the default"),
-    ("1", "the proof says SLOWER: no file is written"),
-    EXIT_CODES[2],
-    ("3", "the library has no such knobs, or cannot be measured as it is"),
-    (str(INCONCLUSIVE), "with --strict: the budget was too small to decide"),
-    EXIT_CODES[-1],
+_CODES = exit_codes(
+    {
+        OK: "settings that are faster were proved, or nothing is faster than the default",
+        NEGATIVE: "the proof says SLOWER: no file is written",
+        ENVIRONMENT: "the library has no such knobs, or cannot be measured as it is",
+        INCONCLUSIVE: "with --strict: the budget was too small to decide",
+    }
 )
 _EXAMPLES = (
     "omb-py tune allreduce -n 4                    every algorithm that the library has",

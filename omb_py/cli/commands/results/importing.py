@@ -19,6 +19,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.dialects.interleaved_logs import LogFile, NamePattern, parse_pattern, store_interleaved
 from omb_py.results.dialects.log_files import STDIN, logs_in, read_log
 from omb_py.results.dialects.storing import Imported, ImportOptions, check_benchmark, columns_of, store_bytes
+from omb_py.results.units import counted
 
 IMPORT_HELP = (
     "Files of other tools into the store: text of OMB 5.3 to 8.0, OMB-Py, nccl-tests, rccl-tests and Intel MPI "
@@ -164,16 +165,12 @@ def _line(source: str, imported: Imported, store: Path) -> str:
     if not imported.tables:
         return f"{source}: nothing imported"
     tools = Counter(" ".join(filter(None, (table.source, table.version))) for table in imported.tables)
-    read = f"{_count(len(imported.tables), 'table')} of {', '.join(tools)}, {_count(imported.cells, 'cell')}"
+    read = f"{counted(len(imported.tables), 'table')} of {', '.join(tools)}, {counted(imported.cells, 'cell')}"
     return f"{source}: {read}, as {imported.run_id} in {store}"
 
 
 def _read(imported: Imported) -> str:
-    return f"{_count(len(imported.tables), 'table')} read, {_count(imported.cells, 'cell')}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{counted(len(imported.tables), 'table')} read, {counted(imported.cells, 'cell')}"
 
 
 def _moment(text: str) -> str:

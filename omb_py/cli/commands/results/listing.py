@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, Verbs, debug_option, tool_option
+from omb_py.cli.help import CONTEXT, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, table_option
 from omb_py.cli.output import form_option, output_path, write_file
 from omb_py.cli.resuming import takes_resume
@@ -129,11 +129,8 @@ def group() -> click.Command:
 def _verb(
     name: str, callback: Callable[..., int], text: str, params: Sequence[click.Parameter], *examples: str
 ) -> click.Command:
-    sections: list[tuple[str, Sequence[tuple[str, str]]]] = [("Exit codes", EXIT_CODES)]
-    if examples:
-        sections.insert(0, ("Examples", [(line, "") for line in examples]))
     more = [table_option("store", "Store"), debug_option()]
-    return Page(name, params=[*params, *more], callback=callback, help=text, sections=sections)
+    return Page(name, examples, params=[*params, *more], callback=callback, help=text)
 
 
 def _say_unfinished(store: Path) -> None:
@@ -225,7 +222,7 @@ def run_export(
     place = _store(store)
     chosen = () if ALL in runs else runs
     rows = _rows(place, chosen, filters(where, {"run_id": "the run"} if chosen else {}))
-    text = export(rows, form or _by_ending(output), provenance_of(place))
+    text = export(rows, form or ("json" if output and output.suffix == ".json" else "csv"), provenance_of(place))
     if not rows:
         click.echo(f"omb-py: no row of {place} matches: look at omb-py results list", err=True)
     if output is None:
@@ -234,10 +231,6 @@ def run_export(
     write_file(output, text)
     click.echo(f"omb-py: {len(rows)} rows written to {output}", err=True)
     return OK
-
-
-def _by_ending(output: Path | None) -> str:
-    return "json" if output is not None and output.suffix == ".json" else "csv"
 
 
 def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[Row]:
@@ -252,9 +245,8 @@ def run_recover(store: Path | None) -> int:
     place = _store(store)
     recovered = recover(place)
     for journal in recovered:
-        cells = f"{journal.cells} cell{'' if journal.cells == 1 else 's'}"
         note = f": {journal.note}" if journal.note else ""
-        click.echo(f"{journal.state}: {journal.launch_id}, {cells}, {journal.path}{note}")
+        click.echo(f"{journal.state}: {journal.launch_id}, {counted(journal.cells, 'cell')}, {journal.path}{note}")
     if not recovered:
         click.echo(f"nothing to recover in {place}")
     bad = [journal for journal in recovered if journal.state in ("unreadable", "failed")]
