@@ -91,19 +91,14 @@ def in_unit(value: float, dimension: Dimension, given: str = "") -> str:
     return f"{four_digits(number)} {unit}"
 
 
-_NAMED = 4
-"""Most nodes that a first line names."""
+def listed(words: Iterable[object], most: int = 4) -> str:
+    """Words with commas, each once, at most so many.
 
-
-def named_nodes(nodes: Iterable[str]) -> str:
-    """The names of nodes, for a first line.
-
-    >>> named_nodes(["n1", "n2"]), named_nodes("abcdef")
+    >>> listed(["n1", "n2"]), listed("abcdef")
     ('n1, n2', 'a, b, c, d and 2 more')
     """
-    names = list(nodes)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    known = list(dict.fromkeys(map(str, words)))
+    return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
 def without_text(lost: Mapping[str, str]) -> str:
@@ -112,4 +107,4 @@ def without_text(lost: Mapping[str, str]) -> str:
     Args:
         lost: node -> why it does not answer.
     """
-    return f"; without {named_nodes(lost)}, which stopped answering" if lost else ""
+    return f"; without {listed(lost)}, which stopped answering" if lost else ""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Facts
-from omb_py.dashboards.base.view import SEPARATOR, listed, plural
+from omb_py.dashboards.base.view import SEPARATOR, plural
 from omb_py.results.analysis.series import WHO
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.compare.cell_names import WORDS
 from omb_py.results.statistics.launch_time import FIELD, OURS
 from omb_py.results.store import schema
 from omb_py.results.store.keys import COMPARED
+from omb_py.results.units import listed
 
 if TYPE_CHECKING:
     import pandas as pd

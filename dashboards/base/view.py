@@ -173,12 +173,6 @@ def plural(count: int, what: str) -> str:
     return f"{count:,} {what if count == 1 else what + ending}".replace(",", " ")
 
 
-def listed(words: Iterable[object], most: int = 4) -> str:
-    """Words with commas, at most so many."""
-    known = list(dict.fromkeys(str(w) for w in words))
-    return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
-
-
 def records(frame: pd.DataFrame) -> Iterable[Record]:
     """The rows, columns as attributes."""
     # pandas makes a new class for each frame, which takes longer than the twenty rows of a figure

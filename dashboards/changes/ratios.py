@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.view import listed, plural
+from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.changes.regions import LOG, changed_cells
 from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.t_test import welch_of_rounded
-from omb_py.results.units import size_text
+from omb_py.results.units import listed, size_text
 
 if TYPE_CHECKING:
     import pandas as pd

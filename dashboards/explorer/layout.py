@@ -9,12 +9,12 @@ from typing import Any
 
 from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.theme import Facts, Layout, Trace
-from omb_py.dashboards.base.view import MOST_ITEMS, TABS, Item, View, listed, plural
+from omb_py.dashboards.base.view import MOST_ITEMS, TABS, Item, View, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import State, choices, query
 from omb_py.dashboards.views import registry
-from omb_py.results.units import size_text
+from omb_py.results.units import listed, size_text
 
 Component = Any
 """A component of Dash, which declares no types."""

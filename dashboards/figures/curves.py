@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel, SeriesLine, word
 from omb_py.dashboards.base.theme import Layout, Trace
-from omb_py.dashboards.base.view import TableFields, View, listed, records, table
+from omb_py.dashboards.base.view import TableFields, View, records, table
 from omb_py.dashboards.figures.fastest import RATES, UNITS, finding
 from omb_py.dashboards.figures.panels import PanelPlaces, axis_names, heading
-from omb_py.results.units import size_text
+from omb_py.results.units import listed, size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Record
-from omb_py.dashboards.base.view import View, listed, plural, records, table
-from omb_py.results.units import size_text
+from omb_py.dashboards.base.view import View, plural, records, table
+from omb_py.results.units import listed, size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py import __version__
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Trace
-from omb_py.dashboards.base.view import TableFields, View, listed, plural, records, table
+from omb_py.dashboards.base.view import TableFields, View, plural, records, table
 from omb_py.dashboards.changes.sides import keep_common_method, named
 from omb_py.dashboards.figures.curves import BETWEEN, COUNTED, PanelGrid, Points, multiples, points
 from omb_py.dashboards.figures.fastest import UNITS, crossovers, fastest_at, title
@@ -20,6 +20,7 @@ from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
 from omb_py.dashboards.views.overview import machines
 from omb_py.errors import UsageError
 from omb_py.printing.export import csv_text
+from omb_py.results.units import listed
 
 if TYPE_CHECKING:
     import pandas as pd

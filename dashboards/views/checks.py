@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.view import Shown, View, listed, plural, records
+from omb_py.dashboards.base.view import Shown, View, plural, records
 from omb_py.dashboards.figures.maps import guidelines as guideline_view
 from omb_py.dashboards.figures.maps import pairs
 from omb_py.dashboards.views.cells import Cells, split_links
@@ -18,6 +18,7 @@ from omb_py.results.checks.guideline_report import records as cells_of
 from omb_py.results.checks.guidelines import GuidelineRules
 from omb_py.results.checks.pair_sweeps import COLUMNS, PairSweep, document_of, matrix, subjects, sweep_of
 from omb_py.results.store.row import Row
+from omb_py.results.units import listed
 
 if TYPE_CHECKING:
     from omb_py.engine.rank.launch_facts import GpuInventory

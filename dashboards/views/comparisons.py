@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base.theme import Facts
-from omb_py.dashboards.base.view import Shown, View, listed, plural, table
+from omb_py.dashboards.base.view import Shown, View, plural, table
 from omb_py.dashboards.figures import comparison
 from omb_py.dashboards.views.cells import Cells
 from omb_py.results.compare.cell_names import namer
@@ -16,6 +16,7 @@ from omb_py.results.compare.false_alarm_rate import kept, site_rate
 from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import COMPARE
 from omb_py.results.store.paths import OnSkip
+from omb_py.results.units import listed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
-from omb_py.dashboards.base.view import SEPARATOR, Item, Shown, View, listed, plural
+from omb_py.dashboards.base.view import SEPARATOR, Item, Shown, View, plural
 from omb_py.dashboards.changes import over_time, ratios
 from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.scaling import odd_counts
@@ -28,7 +28,7 @@ from omb_py.results.accept.outcomes import AcceptOutcome, ended_acceptances
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.provenance import is_simulated
-from omb_py.results.units import factor_text
+from omb_py.results.units import factor_text, listed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.base.theme import Facts
-from omb_py.dashboards.base.view import Shown, View, listed
+from omb_py.dashboards.base.view import Shown, View
 from omb_py.dashboards.figures import curves, models
 from omb_py.dashboards.figures.fastest import UNITS
 from omb_py.dashboards.figures.maps import winners as winners_view
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import panels_of, several_counts
 from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
+from omb_py.results.units import listed
 
 if TYPE_CHECKING:
     import pandas as pd

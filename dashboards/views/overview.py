@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts, Record
-from omb_py.dashboards.base.view import SEPARATOR, Shown, View, listed, plural, records, table
+from omb_py.dashboards.base.view import SEPARATOR, Shown, View, plural, records, table
 from omb_py.dashboards.views.cells import Cells
 from omb_py.results.store.keys import environment_facts, flat
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.redact import published
-from omb_py.results.units import size_text
+from omb_py.results.units import listed, size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,13 @@ from omb_py.results.accept.judge import CaseVerdict
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.order_statistics import allowed_counts
 from omb_py.results.statistics.sequential import WORDS, AcceptRule, Word, worst
-from omb_py.results.units import counted, in_unit, named_nodes, share_text
+from omb_py.results.units import counted, in_unit, listed, share_text
 
 ALIKE = 0.3
 """Correlation of launches from which a report speaks of it."""
 HEADS = ("criterion", "source", "bound", "measured", "interval", "launches", "verdict", "note")
+_SHOWN = 8
+"""Names that a line has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def headline(acceptance: AcceptReport) -> str:
     checks = [check for check in acceptance.checked if check.word != "SKIPPED"]
     right = sum(check.word == "PASS" for check in checks)
     correctness = f"; correctness: {right} of {len(checks)} right" if checks else "; correctness was not checked"
-    missing = f"; missing: {named_nodes(acceptance.missing_nodes)}" if acceptance.missing_nodes else ""
+    missing = f"; missing: {listed(acceptance.missing_nodes)}" if acceptance.missing_nodes else ""
     return f"{acceptance.word}: {verdicts} of {counted(len(acceptance.verdicts), 'verdict')}{correctness}{missing}"
 
 
@@ -227,7 +229,7 @@ def _facts(acceptance: AcceptReport) -> list[str]:
         f"suite {acceptance.suite} ({acceptance.suite_hash}): {acceptance.description}".removesuffix(": "),
         f"run {acceptance.run_id} in {acceptance.store}, {acceptance.started_at}, "
         f"{counted(acceptance.launches, 'launch')}, {acceptance.seconds:.0f} s",
-        f"{_nodes(acceptance.hosts)}; {_listed(acceptance.libraries) or 'no library'}",
+        f"{_nodes(acceptance.hosts)}; {listed(acceptance.libraries, _SHOWN) or 'no library'}",
         *([acceptance.job] if acceptance.job else []),
         *([acceptance.contract] if acceptance.contract else []),
         _rule_line(rule),
@@ -250,7 +252,7 @@ def _facts(acceptance: AcceptReport) -> list[str]:
 
 
 def _nodes(hosts: Sequence[str]) -> str:
-    return f"{counted(len(hosts), 'node')}: {_listed(hosts)}" if hosts else "no node is named"
+    return f"{counted(len(hosts), 'node')}: {listed(hosts, _SHOWN)}" if hosts else "no node is named"
 
 
 def _rule_line(rule: AcceptRule) -> str:
@@ -309,11 +311,6 @@ def _problems(acceptance: AcceptReport) -> list[str]:
     return lines + [
         f"correctness {check.word}: {check.name}: {check.note}" for check in acceptance.checked if check.word == "FAIL"
     ]
-
-
-def _listed(names: Iterable[str], most: int = 8) -> str:
-    known = list(dict.fromkeys(names))
-    return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
 def document_of(acceptance: AcceptReport, strict: bool = False) -> Document:

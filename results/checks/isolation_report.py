@@ -10,6 +10,7 @@ from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks.isolation import Culprit
 from omb_py.results.checks.links import Suspect
 from omb_py.results.document import Document, TextTable
+from omb_py.results.units import listed
 
 _SHOWN = 8
 """Most possible culprits that are named."""
@@ -86,8 +87,7 @@ def headline(result: IsolationResult) -> str:
     if cleared:
         slow.append(f"{', '.join(cleared)}: slow in groups, not in pairs")
     if possible := [result.name(culprit) for culprit in result.possible]:
-        more = f" and {len(possible) - _SHOWN} more" if len(possible) > _SHOWN else ""
-        which = f"one of {', '.join(possible[:_SHOWN])}{more}" if len(possible) > 1 else possible[0]
+        which = f"one of {listed(possible, _SHOWN)}" if len(possible) > 1 else possible[0]
         slow.append(f"{which} may be slow")
     nothing = f"nothing is {result.counted_from:.3g} times as slow as usual"
     return f"{len(result.names)} nodes: {'; '.join(slow) or nothing}"

@@ -22,6 +22,7 @@ from omb_py.results.checks import links
 from omb_py.results.compare.tags import LINKS_PART
 from omb_py.results.document import Document, TextTable
 from omb_py.results.store.row import Row
+from omb_py.results.units import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +167,7 @@ class PairSweep:
         """Name of a suspect: ``node3``, ``node1 - node2`` for a link, ``node4, node5`` for a group."""
         names = [self.names[end] for end in suspect.ends]
         if suspect.kind == "group":
-            return _listed(names)
+            return listed(names, _SHOWN)
         return " - ".join(names)
 
 
@@ -377,8 +378,7 @@ def headline(sweep: PairSweep) -> str:
     pairs = len(sweep.names) * (len(sweep.names) - 1) // 2
     found = subjects(sweep)
     slow, left = ([_worded(one) for one in found if one["state"] == state] for state in ("confirmed", "suspect"))
-    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-    maybe = f"suspect, not yet repeated: {', '.join(left[:_SHOWN])}{more}" if left else ""
+    maybe = f"suspect, not yet repeated: {listed(left, _SHOWN)}" if left else ""
     verdict = "; ".join(filter(None, (", ".join(slow), maybe))) or "nothing is slow"
     if not sweep.judged:
         verdict = "nothing is judged, since not all were measured"
@@ -395,11 +395,7 @@ def _groups_text(sweep: PairSweep) -> list[str]:
     members = [[sweep.names[node] for node in np.flatnonzero(groups == group)] for group in range(groups.max() + 1)]
     if len(members) < 2:
         return []
-    return [f"nearer to each other by {metric}: {'; '.join(map(_listed, members))}"]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    return [f"nearer to each other by {metric}: {'; '.join(listed(names, _SHOWN) for names in members)}"]
 
 
 def _names(subjects: Sequence[Subject]) -> str:

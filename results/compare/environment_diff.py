@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from omb_py.results.repro_command import training_of
 from omb_py.results.store.keys import digest, environment_facts, flat
-from omb_py.results.units import counted
+from omb_py.results.units import counted, listed
 
 if TYPE_CHECKING:
     from omb_py.results.store.provenance import Provenance
@@ -206,10 +206,10 @@ def _mapped(base: Sequence[Provenance], new: Sequence[Provenance]) -> list[Envir
     changed = [n for n in names if sides[0][n] != sides[1][n] and None not in sides[0][n] | sides[1][n]]
     if not changed:
         return []
-    shown = ", ".join(changed[:_SHOWN]) + (f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else "")
     return [
         EnvironmentDifference(
-            f"loaded libraries of other builds ({shown})", *(_builds(side[changed[0]]) for side in sides)
+            f"loaded libraries of other builds ({listed(changed, _SHOWN)})",
+            *(_builds(side[changed[0]]) for side in sides),
         )
     ]
 

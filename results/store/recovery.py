@@ -17,6 +17,7 @@ from omb_py.results.store.paths import check_store
 from omb_py.results.store.provenance import MERGED, launches
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import first_line, write_launch
+from omb_py.results.units import counted
 
 State = Literal["recovered", "stored already", "empty", "running", "unreadable", "failed"]
 
@@ -168,8 +169,7 @@ def _put_away(path: Path, damaged: int) -> None:
 def _loss(path: Path, damaged: int) -> str:
     if not damaged:
         return ""
-    lines = "1 line" if damaged == 1 else f"{damaged} lines"
-    return f"{lines} could not be read; the journal is kept as {path.name}{DAMAGED_SUFFIX}"
+    return f"{counted(damaged, 'line')} could not be read; the journal is kept as {path.name}{DAMAGED_SUFFIX}"
 
 
 def _maybe_alive(header: dict[str, Any], locks: bool) -> str:

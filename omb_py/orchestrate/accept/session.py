@@ -75,7 +75,7 @@ from omb_py.results.statistics.dependence import UNKNOWN
 from omb_py.results.statistics.order_statistics import fewest_launches, stays_of
 from omb_py.results.store.keys import digest
 from omb_py.results.store.row import Row
-from omb_py.results.units import counted, named_nodes, share_text
+from omb_py.results.units import counted, listed, share_text
 
 Job = Callable[[Sequence[str], float], AbstractContextManager[Callable[[], str]]]
 
@@ -368,7 +368,7 @@ class _Acceptance:
         if before:
             left = tuple(host for host in hosts if host not in before)
             requests = self._requests(hosts=left, n=self._ranks_on(left))
-            self.run.note(f"{named_nodes(before)} stays left out, as before: launches that are judged are on one set")
+            self.run.note(f"{listed(before)} stays left out, as before: launches that are judged are on one set")
         now = self.launches.silent_nodes(requests[0].request) if len(requests[0].request.launching.hosts) > 1 else {}
         lost = out.missing_nodes = before | now
         if not lost:

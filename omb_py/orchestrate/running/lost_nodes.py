@@ -22,7 +22,7 @@ from omb_py.orchestrate.running.node_check import answering
 from omb_py.orchestrate.running.run import start
 from omb_py.orchestrate.suites.node_layout import nodes_of
 from omb_py.printing.printers import Kept
-from omb_py.results.units import named_nodes
+from omb_py.results.units import listed
 
 FEWEST_NODES = 2
 Measured = TypeVar("Measured")
@@ -33,7 +33,7 @@ class NodesLost(LaunchFailed):
 
     def __init__(self, nodes: Mapping[str, str], cause: OmbError, note: Callable[[str], None]) -> None:
         """Take node -> reason, why the launch failed, and what says a sentence to the user."""
-        super().__init__(f"{named_nodes(nodes)} stopped answering: {cause}")
+        super().__init__(f"{listed(nodes)} stopped answering: {cause}")
         self.nodes, self.cause, self.note = dict(nodes), cause, note
 
 

@@ -29,7 +29,7 @@ from omb_py.orchestrate.running.resume import SuiteProgress, note_new, progress,
 from omb_py.orchestrate.running.run import describe_launch, finish, new_run, say_busy
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
-from omb_py.results.units import named_nodes
+from omb_py.results.units import counted, listed
 
 NO_NODES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -185,7 +185,7 @@ def print_lost(nodes: NodesLeft) -> None:
     reasons = "; ".join(f"{node}: {why}" for node, why in nodes.lost.items())
     few = len(nodes.left) < FEWEST_NODES
     rest = "the rest was not measured" if few else f"the rest was measured on {', '.join(nodes.left)}"
-    print(f"omb-py: lost {named_nodes(nodes.lost)}: {rest}: {reasons}", file=sys.stderr, flush=True)
+    print(f"omb-py: lost {listed(nodes.lost)}: {rest}: {reasons}", file=sys.stderr, flush=True)
 
 
 def print_skipped(skips: Sequence[Skip]) -> None:
@@ -229,8 +229,7 @@ def make_launches(
         launch = replace(launch, cells=tuple(cell for cell in launch.cells if cell.sweep not in run.wrong))
         if not launch.cells:
             continue
-        cells = "1 cell" if len(launch.cells) == 1 else f"{len(launch.cells)} cells"
-        run.note(f"launch {launch.index + 1}: {describe_launch(launch)}, {cells}")
+        run.note(f"launch {launch.index + 1}: {describe_launch(launch)}, {counted(len(launch.cells), 'cell')}")
         try:
             start_on_nodes(run, launch)
         except Interrupted:
