@@ -25,6 +25,15 @@ def plain(value: Any) -> Any:
     return None if type(value).__name__ == "NAType" else str(value)
 
 
+def read_object(line: str | bytes) -> dict[str, Any] | None:
+    """The object in a line of a log; None where the run was cut off while it wrote it."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def json_text(data: Mapping[str, object]) -> str:
     """One JSON object with a line end. Numbers that are not finite, which JSON cannot hold, become null."""
     return json.dumps(_finite(data), indent=1, allow_nan=False, ensure_ascii=False, default=str) + "\n"

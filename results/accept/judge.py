@@ -365,24 +365,23 @@ def _guideline(case: Case, evidence: Evidence) -> _Asked:
         for row in rows:
             sides[dict(row.get("parameters") or {})["side"]].setdefault(turn, []).append(row)
     left, right = (sides[side] for side in SIDES)
-    shared = sorted(set(left) & set(right))
-    if not shared:
-        raise CannotJudge(f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}")
-    _need_equal_counts(case, *left.values(), *right.values())
-    costs = tuple(_of_turn(case, left[turn]) - _of_turn(case, right[turn]) for turn in shared)
-    question = LaunchBound(costs, math.log1p(case.criterion.share), ratio_of)
-    return [question], _shown(case, {turn: left[turn] for turn in shared}), ""
+    lacking = f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}"
+    return _paired(case, left, right, lacking)
 
 
 def _interference(case: Case, evidence: Evidence) -> _Asked:
     alone, beside = _rows(case, evidence.alone), _rows(case, evidence.beside, " beside another job")
-    shared = sorted(set(alone) & set(beside))
+    return _paired(case, beside, alone, "no launch was made both alone and beside another job")
+
+
+def _paired(case: Case, costly: Times, usual: Times, lacking: str) -> _Asked:
+    shared = sorted(set(costly) & set(usual))
     if not shared:
-        raise CannotJudge("no launch was made both alone and beside another job")
-    _need_equal_counts(case, *alone.values(), *beside.values())
-    costs = tuple(_of_turn(case, beside[turn]) - _of_turn(case, alone[turn]) for turn in shared)
+        raise CannotJudge(lacking)
+    _need_equal_counts(case, *usual.values(), *costly.values())
+    costs = tuple(_of_turn(case, costly[turn]) - _of_turn(case, usual[turn]) for turn in shared)
     question = LaunchBound(costs, math.log1p(case.criterion.share), ratio_of)
-    return [question], _shown(case, {turn: beside[turn] for turn in shared}), ""
+    return [question], _shown(case, {turn: costly[turn] for turn in shared}), ""
 
 
 def _drift(case: Case, evidence: Evidence) -> _Asked:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from omb_py.results.accept.report import Earlier
+from omb_py.results.json_values import read_object
 
 FOLDER = ".accept"
 
@@ -54,22 +53,13 @@ def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: 
     ]
 
 
-def entry_of(line: str) -> dict[str, Any] | None:
-    """Parse a line of a log; None where the run was cut off while it wrote it."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
-
-
 def _ended(path: Path) -> AcceptOutcome | None:
     """Read the last line of a log that says how the acceptance ended."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:
         return None  # it was pruned meanwhile
-    entries = [entry for line in lines if (entry := entry_of(line)) and "done" in entry and "verdict" in entry]
+    entries = [entry for line in lines if (entry := read_object(line)) and "done" in entry and "verdict" in entry]
     if not entries:
         return None
     end = entries[-1]

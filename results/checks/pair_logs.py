@@ -15,7 +15,7 @@ from omb_py.engine.program.pair_schedule import DIRECTIONS
 from omb_py.errors import UsageError
 from omb_py.results.checks import links
 from omb_py.results.checks.pair_sweeps import PairSweep, PairTable
-from omb_py.results.dialects.log_files import logs_in, read_log
+from omb_py.results.dialects.log_files import logs_below, read_log
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context, ImportedRow
 from omb_py.results.units import counted, natural_key, size_text
@@ -118,7 +118,7 @@ def read_pairs(
     """
     found = _PairTimes()
     for source in sources:
-        for name in _files(source):
+        for name in logs_below(source) if os.path.isdir(source) else [source]:
             try:
                 _read(name, names, found)
             except UsageError as error:
@@ -138,13 +138,6 @@ def read_pairs(
     suspects = tuple(links.suspects(table.units, len(nodes), fresh=table.fresh, hosts=nodes))
     sweep = PairSweep("of logs", tuple(nodes), table, suspects, None, {})
     return replace(sweep, logs=tuple(_notes(found, chosen, sweep, lacking)))
-
-
-def _files(source: str) -> list[str]:
-    if not os.path.isdir(source):
-        return [source]
-    folders = [source, *sorted(entry.path for entry in os.scandir(source) if entry.is_dir())]
-    return [name for folder in folders for name in logs_in(folder)]
 
 
 def _read(name: str, names: PairNames, found: _PairTimes) -> None:

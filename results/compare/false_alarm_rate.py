@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import scipy
-
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import AA, COMPARE, CompareReport, as_dict
 from omb_py.results.json_values import json_text
+from omb_py.results.statistics.order_statistics import share_bound
 from omb_py.results.store.paths import OnSkip, report_files, report_path
 from omb_py.results.store.write import first_line, write_atomically
-
-_BOUND = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +30,11 @@ class SiteRate:
         """Write the rate as one line for the end of a report."""
         if not self.reports:
             return "false alarms on this machine: not counted yet; omb-py aa BENCHMARK counts them"
+        most = share_bound(self.alarmed, self.reports, 0.95)
         return (
             f"false alarms on this machine: {self.alarms} of {self.cells} cells, in {self.alarmed} of {self.reports} "
-            f"reports of a library against itself (95 % sure: in at most {bound(self.alarmed, self.reports):.0%})"
+            f"reports of a library against itself (95 % sure: in at most {most:.0%})"
         )
-
-
-def bound(events: int, trials: int) -> float:
-    """One-sided 95 % upper bound of a rate (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934).
-
-    >>> round(bound(0, 59), 3)
-    0.05
-    """
-    return 1.0 if events >= trials else float(scipy.special.betaincinv(events + 1, trials - events, _BOUND))
 
 
 def keep(report: CompareReport, store: Path) -> Path:

@@ -19,6 +19,12 @@ def logs_in(folder: str | Path) -> list[str]:
     return sorted(entry.path for entry in os.scandir(folder) if entry.is_file() and not entry.name.startswith("."))
 
 
+def logs_below(folder: str) -> list[str]:
+    """The files of a folder and of the folders in it."""
+    folders = [folder, *sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())]
+    return [name for each in folders for name in logs_in(each)]
+
+
 def read_log(source: str) -> tuple[bytes, float]:
     """The content of a file, or of standard input, and when it was last changed, in seconds since 1970.
 

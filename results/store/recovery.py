@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omb_py.errors import EnvironmentProblem
+from omb_py.results.json_values import read_object
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.journal import FOLDER, SUFFIX, decode_block, decode_row, lock
@@ -75,7 +75,7 @@ def recover(store: str | Path) -> list[Recovered]:
 def read(path: Path) -> Contents:
     """The contents of a journal. Raises ValueError when its header is unreadable or was written by a newer omb-py."""
     header, *lines = path.read_bytes().split(b"\n")
-    head = _object(header)
+    head = read_object(header)
     if head is None or "launch_id" not in head:
         raise ValueError("it has no readable header")
     if head.get("schema_version", 0) > schema.SCHEMA_VERSION:
@@ -89,7 +89,7 @@ def read(path: Path) -> Contents:
         if not line:
             continue
         try:
-            entry = _object(line) or {}
+            entry = read_object(line) or {}
             if "row" in entry:
                 rows.append(decode_row(entry["row"]))
                 cells += 1
@@ -104,14 +104,6 @@ def read(path: Path) -> Contents:
         except (ValueError, TypeError, AttributeError):
             damaged += number < last
     return Contents(head, provenance, rows, blocks, cells, damaged)
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _recover_one(store: Path, path: Path) -> Recovered | None:

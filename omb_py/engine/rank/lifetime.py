@@ -14,6 +14,11 @@ import time
 import warnings
 from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from omb_py.engine.session import Session
+
 _PR_SET_PDEATHSIG = 1
 _RANK_0_PRINTS_S = 1.5
 # looked up at import: between fork and exec, beside threads, a child may do little but call the kernel
@@ -37,16 +42,23 @@ def die_with_parent(parent: int | None = None, signal_number: int = signal.SIGKI
     return parent is None or os.getppid() == parent
 
 
+def end_with_this_process(signal_number: int = signal.SIGKILL) -> Callable[[], None]:
+    """Make a function for ``Popen(preexec_fn=...)``: the child gets the signal when this process ends, even by -9."""
+    parent = os.getpid()
+
+    def follow() -> None:
+        if not die_with_parent(parent, signal_number):
+            os._exit(1)
+
+    return follow
+
+
 def let_rank_0_speak() -> None:
     """Wait before a rank leaves with an error that rank 0 prints.
 
     Launchers end the whole job when the first rank fails: rank 0 might not have come to its line by then.
     """
     time.sleep(_RANK_0_PRINTS_S)
-
-
-if TYPE_CHECKING:
-    from omb_py.engine.session import Session
 
 
 class Children:

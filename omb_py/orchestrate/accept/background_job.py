@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from omb_py.engine.rank.lifetime import die_with_parent
+from omb_py.engine.rank.lifetime import end_with_this_process
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.dialects.registry import USUAL
 
@@ -32,14 +31,13 @@ def other_job(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str
         EnvironmentProblem: the job ended, or measured nothing in time.
     """
     command = [sys.executable, "-m", "omb_py", *words, *FOREVER]
-    parent = os.getpid()
     job = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: _follow(parent),
+        preexec_fn=end_with_this_process(signal.SIGTERM),  # on which omb-py ends its ranks
     )
     begun, errors = threading.Event(), list[str]()
     assert job.stdout is not None and job.stderr is not None
@@ -73,12 +71,6 @@ def other_job(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str
             reader.join(timeout=5)
         job.stdout.close()
         job.stderr.close()
-
-
-def _follow(parent: int) -> None:
-    """In the child: end with the parent, even where that is killed. On SIGTERM omb-py ends its ranks."""
-    if not die_with_parent(parent, signal.SIGTERM):
-        os._exit(1)
 
 
 def _read(stream: object, take: Callable[[str], object]) -> None:

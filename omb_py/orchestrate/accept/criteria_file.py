@@ -18,7 +18,7 @@ from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.toml_values import TomlSetting, TomlTable, kind
 from omb_py.results.accept.criteria import METRICS, Criterion, Range, Source
 from omb_py.results.analysis.cost_model import lower_bound_us
-from omb_py.results.statistics.sequential import UNDECIDED, AcceptRule, Undecided
+from omb_py.results.statistics.sequential import UNDECIDED, AcceptRule
 from omb_py.suites import find, names
 
 RULE_KEYS = tuple(
@@ -81,7 +81,12 @@ def read_accepting(suite: Suite) -> Accepting:
         raise keys["most-launches"].error(f"{most} is less than launches, {launches}")
     confidence = toml.read(keys, "confidence", lambda s: parse_share(toml.text(s), 0.5, 0.9999), usual.confidence)
     return Accepting(
-        AcceptRule(launches, most, confidence, toml.read(keys, "undecided", _undecided, usual.undecided)),
+        AcceptRule(
+            launches,
+            most,
+            confidence,
+            toml.read(keys, "undecided", lambda s: toml.one_of(s, UNDECIDED), usual.undecided),
+        ),
         toml.read(keys, "nodes", _count, None),
         toml.read(keys, "allow-missing-nodes", toml.flag, False),
         toml.read(keys, "baseline", toml.text, None),
@@ -184,11 +189,6 @@ def _check_promise(keys: Mapping[str, TomlSetting], benchmark: Benchmark) -> Non
 def _reach(source: Source) -> tuple[float, ...]:
     """Return the least and the largest share that a source allows."""
     return (0.0001, 100.0) if source == "lower bound" else (0.0,)
-
-
-def _undecided(setting: TomlSetting) -> Undecided:
-    word = toml.one_of(setting, UNDECIDED)
-    return next(known for known in UNDECIDED if known == word)
 
 
 def _job(setting: TomlSetting) -> tuple[str, ...]:

@@ -107,6 +107,11 @@ def cases_of(criteria: Sequence[Criterion], cells: Sequence[Planned], skips: Seq
     return cases
 
 
+def why_missing(criterion: Criterion, skips: Iterable[Skip]) -> str:
+    """Why nothing measures what a criterion judges: the reasons of what was skipped."""
+    return "; ".join(dict.fromkeys(skip.reason for skip in skips if is_about(criterion, skip)))
+
+
 def is_about(criterion: Criterion, skip: Skip) -> bool:
     """Say whether what was skipped is what a criterion judges."""
     benchmark, _, options = skip.what.partition(" ")

@@ -14,7 +14,7 @@ from pathlib import Path
 from omb_py.engine.devices.registry import HOST
 from omb_py.errors import UsageError
 from omb_py.orchestrate.accept.contract_file import Contract, read_contract
-from omb_py.orchestrate.accept.criterion_cells import cases_of, is_about, missing_cell, planned, with_mock_ups
+from omb_py.orchestrate.accept.criterion_cells import cases_of, missing_cell, planned, why_missing, with_mock_ups
 from omb_py.orchestrate.accept.session import AcceptRequest, check_criteria
 from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.running.collector import now
@@ -24,7 +24,7 @@ from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.accept.criteria import PLACED, Case
 from omb_py.results.accept.judge import Evidence, close, correlation_of, judge
 from omb_py.results.accept.report import AcceptReport, Incident
-from omb_py.results.dialects.log_files import logs_in, read_log
+from omb_py.results.dialects.log_files import logs_below, read_log
 from omb_py.results.dialects.reading import Problem
 from omb_py.results.dialects.storing import ImportOptions, complete_row, store_bytes
 from omb_py.results.store.keys import digest
@@ -92,8 +92,7 @@ def accept_logs(suite: Suite, request: AcceptRequest, sources: Sequence[str], st
         raise UsageError(f"no table in {', '.join(sources)}: give logs of OMB")
     for case in cases:
         if case.cell == missing_cell(case.criterion):
-            reasons = dict.fromkeys(skip.reason for skip in expanded.skips if is_about(case.criterion, skip))
-            logs.evidence.missing[case.cell] = "; ".join(reasons)
+            logs.evidence.missing[case.cell] = why_missing(case.criterion, expanded.skips)
         else:
             logs.evidence.missing.setdefault(case.cell, "no log has it")
     shown = [_described(case, logs) for case in cases]
@@ -123,8 +122,7 @@ def _files(sources: Sequence[str]) -> list[str]:
         if not os.path.isdir(source):
             files.append(source)
             continue
-        folders = [source, *sorted(entry.path for entry in os.scandir(source) if entry.is_dir())]
-        own = [name for folder in folders for name in logs_in(folder)]
+        own = logs_below(source)
         if not own:
             raise UsageError(f"{source} is a folder without files")
         files += own

@@ -18,9 +18,10 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import NEWEST, SuitePosition
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, stored_run
-from omb_py.results.accept.outcomes import FOLDER, AcceptOutcome, entry_of
+from omb_py.results.accept.outcomes import FOLDER, AcceptOutcome
 from omb_py.results.checks.guidelines import FAMILY, SIDES
 from omb_py.results.compare import tags as tag_names
+from omb_py.results.json_values import read_object
 from omb_py.results.store.row import Row
 
 PHASE_TAG = ACCEPTED
@@ -173,7 +174,7 @@ def read_log(store: Path, part: SuitePosition, which: str) -> tuple[str, Progres
 
 def _take_in(log: ProgressLog, lines: Iterable[str]) -> None:
     for line in lines:
-        entry = entry_of(line)
+        entry = read_object(line)
         if entry is None:
             continue
         if "begun" in entry:

@@ -26,11 +26,11 @@ from omb_py.orchestrate.accept.criterion_cells import (
     baseline_rows,
     cases_of,
     check_baseline,
-    is_about,
     key_of,
     missing_cell,
     needed,
     planned,
+    why_missing,
     with_mock_ups,
 )
 from omb_py.orchestrate.accept.launches import AcceptLaunches
@@ -235,8 +235,7 @@ class _Acceptance:
         check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word)
         for case in self.cases:
             if case.cell == missing_cell(case.criterion):
-                reasons = dict.fromkeys(s.reason for s in self.skips if is_about(case.criterion, s))
-                self.evidence.missing[case.cell] = "; ".join(reasons)
+                self.evidence.missing[case.cell] = why_missing(case.criterion, self.skips)
 
     def _measured(self, requests: Sequence[CheckedRequest] | None, out: AcceptReport) -> list[CaseVerdict]:
         """Check and judge; again on the nodes that are left after one was lost, where the suite allows that."""

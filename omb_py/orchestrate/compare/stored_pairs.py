@@ -37,6 +37,14 @@ class StoredPairs:
     provenances: dict[Side, list[Provenance]] = field(default_factory=lambda: {side: [] for side in SIDES})
     next_index: int = 0
 
+    def has_next(self, side: Side, number: int, pair: int) -> bool:
+        """Whether the next launch is this one of the sequence."""
+        if not self.waiting:
+            return False
+        first = self.waiting[0][0]
+        tags = dict(first["tags"])
+        return tags.get(SIDE_TAG) == side and round_of(first) == number and tags.get(PAIR_TAG) == str(pair)
+
     def take(self, side: Side, number: int, pair: int, cells: Sequence[tuple[int, Cell]]) -> dict[int, Row]:
         """Take the stored rows of one launch of the sequence.
 
@@ -47,11 +55,7 @@ class StoredPairs:
             Number of a cell -> its row. Cells that an interrupted launch lacks are missing; it may be all of them.
         """
         rows: dict[int, Row] = {}
-        while self.waiting:
-            first = self.waiting[0][0]
-            tags = dict(first["tags"])
-            if tags.get(SIDE_TAG) != side or round_of(first) != number or tags.get(PAIR_TAG) != str(pair):
-                break
+        while self.has_next(side, number, pair):
             left = [(index, cell) for index, cell in cells if index not in rows]
             matched = _matched(self.waiting[0], left)
             if matched is None:

@@ -16,6 +16,7 @@ from omb_py import __version__
 from omb_py.backends.capabilities import Capabilities
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.rank.launcher_variables import joined_environment
+from omb_py.engine.rank.system_info import read
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.launchers.mpiexec import find_mpiexec
@@ -68,10 +69,10 @@ def report(
         *others(where, [known.name for known in inspected]),
         *root_variables(inspected, os.geteuid(), environ),
         launcher_around(environ),
-        *cores(len(os.sched_getaffinity(0)), os.cpu_count(), _read("/sys/fs/cgroup/cpu.max")),
+        *cores(len(os.sched_getaffinity(0)), os.cpu_count(), read("/sys/fs/cgroup/cpu.max")),
         governor(machine.governor),
         *idleness(machine),
-        memory(_read("/proc/meminfo")),
+        memory(read("/proc/meminfo")),
         shared_memory(Path("/dev/shm")),
         code_generation(),
         store_folder(store),
@@ -322,10 +323,3 @@ def amount(nbytes: int) -> str:
             return f"{value:.4g} {unit}"
         value /= 1024
     return f"{value:.4g} TiB"
-
-
-def _read(path: str) -> str | None:
-    try:
-        return Path(path).read_text(errors="replace").strip()
-    except OSError:
-        return None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from omb_py.errors import UsageError, nearest
 from omb_py.orchestrate.programs.command import SideProgram
-from omb_py.orchestrate.programs.mapped_files import MappedFile
+from omb_py.orchestrate.programs.mapped_files import MappedFile, entries_of
 from omb_py.results.compare.match import SIDES, Side
 
 Seen = Mapping[Side, Collection[MappedFile]]
@@ -108,7 +108,7 @@ def _passed_over(side: Side, folders: Sequence[str], own: Collection[MappedFile]
 
 
 def _libraries(folders: Sequence[str]) -> list[str]:
-    return [str(entry) for folder in folders for entry in _entries(folder) if ".so" in entry.name]
+    return [str(entry) for folder in folders for entry in entries_of(folder) if ".so" in entry.name]
 
 
 def _same_words(programs: Mapping[Side, SideProgram]) -> str:
@@ -132,7 +132,7 @@ def _is_program(word: str) -> bool:
 def _near(program: Path) -> list[str]:
     """The libraries that lie where a program may look for its own (``$ORIGIN``), as names and sizes."""
     folders = (program.resolve().parent, program.resolve().parent.parent / "lib")
-    return sorted(f"{e.name} {e.stat().st_size}" for folder in folders for e in _entries(folder) if ".so" in e.name)
+    return sorted(f"{e.name} {e.stat().st_size}" for folder in folders for e in entries_of(folder) if ".so" in e.name)
 
 
 def _is_same(file: MappedFile, other: MappedFile) -> bool:
@@ -151,13 +151,6 @@ def _of_files(paths: Iterable[str], files: Collection[MappedFile]) -> list[Mappe
 
 def _split(text: str | None) -> list[str]:
     return [path for path in (text or "").replace(" ", ":").split(":") if path]
-
-
-def _entries(folder: str | Path) -> list[Path]:
-    try:
-        return list(Path(folder).iterdir())
-    except OSError:
-        return []
 
 
 def _stem(name: str) -> str:

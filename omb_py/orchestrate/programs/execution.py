@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omb_py.engine.rank.lifetime import die_with_parent
+from omb_py.engine.rank.lifetime import end_with_this_process
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.conduct import PROGRAM_MARK
 from omb_py.orchestrate.programs.mapped_files import MappedFile, descendants, mapped_by
@@ -89,12 +89,6 @@ def run_program(
         EnvironmentProblem: it cannot be started.
     """
     mark = secrets.token_hex(8)
-    parent = os.getpid()
-
-    def follow() -> None:
-        if not die_with_parent(parent):
-            os._exit(1)
-
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         began = time.monotonic()
         try:
@@ -106,7 +100,7 @@ def run_program(
                 stderr=errors,
                 start_new_session=True,
                 cwd=folder,
-                preexec_fn=follow,
+                preexec_fn=end_with_this_process(),
             )
         except OSError as error:
             raise EnvironmentProblem(f"cannot start {argv[0]}: {error.strerror}") from None

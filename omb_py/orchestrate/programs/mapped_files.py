@@ -32,7 +32,7 @@ def descendants(pid: int) -> set[int]:
     """The process and all that it has started, as far as they still have a parent among them."""
     seen, waiting = {pid}, [pid]
     while waiting:
-        for task in _listed(Path(f"/proc/{waiting.pop()}/task")):
+        for task in entries_of(f"/proc/{waiting.pop()}/task"):
             with contextlib.suppress(OSError, ValueError):
                 children = {int(word) for word in (task / "children").read_text().split()}
                 waiting += children - seen
@@ -40,10 +40,11 @@ def descendants(pid: int) -> set[int]:
     return seen
 
 
-def _listed(folder: Path) -> list[Path]:
+def entries_of(folder: str | Path) -> list[Path]:
+    """What lies in a folder; nothing where it cannot be read, as that of a process that has ended."""
     try:
-        return list(folder.iterdir())
-    except OSError:  # the process has ended
+        return list(Path(folder).iterdir())
+    except OSError:
         return []
 
 

@@ -39,7 +39,7 @@ from omb_py.orchestrate.running.resume import declare_design, find_unfinished, f
 from omb_py.orchestrate.running.run import drawn_seed
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
-from omb_py.results.compare.match import PAIR_TAG, PILOT_ROUND, SIDE_TAG, SIDES, Side, differing, from_row, round_of
+from omb_py.results.compare.match import PILOT_ROUND, SIDES, Side, differing, from_row
 from omb_py.results.compare.report import CompareReport, fields_text, report_of
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.store.journal import RunLock
@@ -235,8 +235,9 @@ class ProgramMeasurer(ResumableMeasurer):
 
     def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side, or take it from the store."""
-        rows = self._taken(side, number, pair)
-        if rows is None:
+        if self.stored.has_next(side, number, pair):
+            rows = {str(row["comparability_key"]): row for row in self.stored.waiting.popleft()}
+        else:
             printed, ended = self._launch(side, {**self.design.tags, **self.tags(side, number, pair)})
             wanted = {self._keys[cell] for cell in cells}
             rows = {key: row for key, row in printed.items() if key in wanted}
@@ -246,16 +247,6 @@ class ProgramMeasurer(ResumableMeasurer):
             self.rows[side] += rows.values()
         launched = {cell: from_row(rows[self._keys[cell]]) for cell in cells if self._keys[cell] in rows}
         return {cell: result for cell, result in launched.items() if result is not None}
-
-    def _taken(self, side: Side, number: int, pair: int) -> dict[str, Row] | None:
-        """The rows of a launch that is stored; None where it is not."""
-        if not self.stored.waiting:
-            return None
-        first = self.stored.waiting[0][0]
-        tags = dict(first["tags"])
-        if tags.get(SIDE_TAG) != side or round_of(first) != number or tags.get(PAIR_TAG) != str(pair):
-            return None
-        return {str(row["comparability_key"]): row for row in self.stored.waiting.popleft()}
 
     def _launch(self, side: Side, tags: Mapping[str, str]) -> tuple[dict[str, Row], Execution]:
         """Start the program of a side once, and check that it has measured."""

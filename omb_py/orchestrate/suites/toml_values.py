@@ -158,6 +158,7 @@ class _Scanner:
 
 
 T = TypeVar("T")
+Word = TypeVar("Word", bound=str)
 
 
 class LocatedError(UsageError):
@@ -260,12 +261,12 @@ def identifier(setting: TomlSetting) -> str:
     return name
 
 
-def one_of(setting: TomlSetting, words: tuple[str, ...]) -> str:
+def one_of(setting: TomlSetting, words: tuple[Word, ...]) -> Word:
     """Read one of some words. Raises LocatedError with the nearest."""
     word = text(setting)
     if word not in words:
         raise setting.error(f"{word!r} is unknown: {nearest(word, words)}")
-    return word
+    return words[words.index(word)]
 
 
 def whole(setting: TomlSetting, least: int, most: int) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import TypeAlias
 
-from omb_py.engine.rank.lifetime import die_with_parent
+from omb_py.engine.rank.lifetime import end_with_this_process
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.engine.rank.start_times import start_ticks
 from omb_py.errors import EnvironmentProblem
@@ -187,16 +187,6 @@ _CERTAIN_S = 1.0
 """Seconds that killing all remaining processes may take."""
 
 
-def _with_parent(parent: int) -> Callable[[], None]:
-    """A function for ``Popen(preexec_fn=...)``, by which the child does not outlive this process."""
-
-    def follow() -> None:
-        if not die_with_parent(parent):
-            os._exit(1)
-
-    return follow
-
-
 class Child:
     """A running launcher.
 
@@ -224,7 +214,7 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C on the terminal is the parent's to handle
-                preexec_fn=_with_parent(os.getpid()),
+                preexec_fn=end_with_this_process(),
             )
         except OSError as error:
             raise EnvironmentProblem(f"cannot start {command[0]}: {error.strerror}") from None

@@ -15,8 +15,8 @@ import pytest
 from omb_py.orchestrate.programs import session
 from omb_py.orchestrate.programs.execution import Execution
 from omb_py.orchestrate.programs.session import compare_programs
-from omb_py.results.compare.false_alarm_rate import bound
 from omb_py.results.compare.judge import CompareRules
+from omb_py.results.statistics.order_statistics import share_bound
 from tests.orchestrate.programs.conftest import Make
 
 STREAM = [
@@ -59,7 +59,7 @@ def test_a_program_against_itself_seldom_raises_an_alarm(alarm: Report) -> None:
         return (STREAM[(start + number) % len(STREAM)] for number in range(len(STREAM)))
 
     alarms = sum(alarm(recorded(seed * 7), seed, 8) for seed in range(reports))
-    assert bound(alarms, reports) <= 0.05
+    assert share_bound(alarms, reports, 0.95) <= 0.05
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 
 from omb_py.printing.writers import to_json, to_junit, to_markdown
 from omb_py.results.compare import report as r
-from omb_py.results.compare.false_alarm_rate import SiteRate, bound, keep, site_rate
+from omb_py.results.compare.false_alarm_rate import SiteRate, keep, site_rate
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.statistics.launch_kinds import LaunchKinds
@@ -193,10 +193,6 @@ class TestSite:
         (tmp_path / ".reports").mkdir()
         (tmp_path / ".reports" / "x.report").write_text(text)
         assert site_rate(tmp_path) == SiteRate()
-
-    def test_bound(self) -> None:
-        assert bound(0, 59) == pytest.approx(0.05, abs=0.001)
-        assert bound(2, 2) == 1.0
 
 
 def test_launches_of_two_kinds_are_counted(side: Callable[..., SideLaunches]) -> None:
