@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from array import array
+from copy import copy
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from omb_py.engine.rank.plain_values import decode, encode
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from omb_py.engine.samples import Values
 
 T = TypeVar("T")
 
@@ -38,6 +41,34 @@ def share(comm: MPI.Comm, value: T) -> T:
         data = bytearray(size[0])
     comm.Bcast(data)
     return value if root else decode(bytes(data))
+
+
+class MpiAgreement:
+    """How a process agrees with all others over `comm`; none of it is timed."""
+
+    mpi: Any
+    """The module ``mpi4py.MPI``."""
+    comm: MPI.Intracomm
+
+    def barrier(self) -> None:
+        self.comm.Barrier()
+
+    def maximum(self, values: Values) -> Values:
+        return self._reduced(values, self.mpi.MAX)
+
+    def total(self, values: Values) -> Values:
+        return self._reduced(values, self.mpi.SUM)
+
+    def _reduced(self, values: Values, op: MPI.Op) -> Values:
+        result = copy(values)
+        self.comm.Allreduce(values, result, op)
+        return result
+
+    def gather(self, value: T) -> list[T]:
+        return gather(self.comm, value)
+
+    def share(self, value: T) -> T:
+        return share(self.comm, value)
 
 
 class MpiTraffic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from omb_py.grammar.values import UNITS, Dimension, four_digits
 from omb_py.results.json_values import plain
@@ -99,6 +99,11 @@ def listed(words: Iterable[object], most: int = 4) -> str:
     """
     known = list(dict.fromkeys(map(str, words)))
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
+
+
+def between(words: Sequence[str]) -> str:
+    """The first and the last of words in order: ``8 B to 1 KiB``."""
+    return words[0] if len(words) == 1 else f"{words[0]} to {words[-1]}"
 
 
 def without_text(lost: Mapping[str, str]) -> str:

@@ -52,12 +52,10 @@ class ArrayRenderer(bound.Mpi4pyRenderer):
         super().__init__(comm_of, memory, program)
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> object:
-        """The specification of a vector collective's buffer."""
         content = slice_array(self.memory.owner(blocks.buffer), 0, self.nbytes[blocks.buffer], "uint8")
         return self.specified(content, blocks, dtype, types)
 
     def message(self, region: Region, dtype: str, named: bool = False) -> object:
-        """The object that a program with such an array passes for a part of it."""
         if derived(dtype):
             raise EnvironmentProblem("binding mpi4py has no derived datatypes on a device: --binding native")
         start, stop = region.offset, region.offset + region.nbytes
@@ -72,7 +70,6 @@ class DeviceRunner(_OverMpi, NativeRunner):
     def assemble(
         self, stage: Stage, results: Mapping[tuple[str, str], float], gate: ThreadGate | None = None
     ) -> StageTable:
-        """The rows of a stage's body."""
         return assemble(stage, DeviceResolver(self.buffers, self.resolver, results), self.buffers.byte, results)
 
     def error_text(self, code: int, label: str) -> str:

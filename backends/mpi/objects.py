@@ -68,7 +68,6 @@ class ObjectRenderer(Mpi4pyRenderer):
         self._wrapped = pkl5.Intracomm(session.world) if out_of_band else None
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step (:data:`omb_py.engine.python_loop.loop.Render`)."""
         if step.op == "flip":
             self.slots.flips.append(step)
             return "pass"

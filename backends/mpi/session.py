@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,7 @@ from omb_py.engine.program.requirements import types_of
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.start_times import now_ns, process_start_ns
-from omb_py.engine.samples import Values
-from omb_py.engine.session import Session, T
+from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 _NAP_S = 5e-4
 
 
-class MpiSession(Session):
+class MpiSession(mpi_values.MpiAgreement, Session):
     """The world communicator, one rank a process."""
 
     backend = "mpi"
@@ -227,9 +225,6 @@ class MpiSession(Session):
             self._duplicates[group, number] = (self._group_comm(group) if group else self.world).Dup()
         return self._duplicates[group, number]
 
-    def barrier(self) -> None:
-        self.comm.Barrier()
-
     def settle(self) -> None:
         """Wait for all ranks and answer their accesses; in MPI_Barrier Intel MPI looks at these every 25 µs only."""
         self.comm.Ibarrier().Wait()
@@ -240,28 +235,12 @@ class MpiSession(Session):
         while not request.Test():
             time.sleep(_NAP_S)
 
-    def maximum(self, values: Values) -> Values:
-        result = copy(values)
-        self.comm.Allreduce(values, result, self.mpi.MAX)
-        return result
-
-    def total(self, values: Values) -> Values:
-        result = copy(values)
-        self.comm.Allreduce(values, result, self.mpi.SUM)
-        return result
-
-    def gather(self, value: T) -> list[T]:
-        return mpi_values.gather(self.comm, value)
-
     def counted(self, names: Sequence[str]) -> Mapping[str, float]:
         if self._counters is None:
             from omb_py.backends.mpi.tools.interface import Counters
 
             self._counters = Counters(self.mpi, self.library, names, self.world)
         return self._counters.read()
-
-    def share(self, value: T) -> T:
-        return mpi_values.share(self.comm, value)
 
     def skew(self, kind: str = "barrier") -> float:
         from omb_py.backends.mpi.clocks import measured_skew

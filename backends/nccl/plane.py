@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from copy import copy
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final, TypeVar
@@ -125,7 +124,7 @@ class StorePlane(Plane):
         self._store.delete_key(key)
 
 
-class MpiPlane:
+class MpiPlane(mpi_values.MpiAgreement):
     """A communicator of mpi4py, for host data only."""
 
     def __init__(self) -> None:
@@ -135,26 +134,6 @@ class MpiPlane:
         self.comm = self.mpi.COMM_WORLD.Dup()
         self.rank: int = self.comm.Get_rank()
         self.size: int = self.comm.Get_size()
-
-    def barrier(self) -> None:
-        self.comm.Barrier()
-
-    def maximum(self, values: Values) -> Values:
-        return self._reduced(values, self.mpi.MAX)
-
-    def total(self, values: Values) -> Values:
-        return self._reduced(values, self.mpi.SUM)
-
-    def _reduced(self, values: Values, op: object) -> Values:
-        result = copy(values)
-        self.comm.Allreduce(values, result, op)
-        return result
-
-    def gather(self, value: T) -> list[T]:
-        return mpi_values.gather(self.comm, value)
-
-    def share(self, value: T) -> T:
-        return mpi_values.share(self.comm, value)
 
     def close(self) -> None:
         self.comm.Free()
@@ -184,6 +163,9 @@ class PlaneSession(Session):
     """A session whose ranks tell each other values over a control plane."""
 
     _plane: Plane
+
+    def _meet(self, plane: Plane) -> None:
+        self._plane, self.size, self.rank, self.local = plane, plane.size, plane.rank, (plane.rank,)
 
     def barrier(self) -> None:
         self._plane.barrier()

@@ -97,9 +97,7 @@ class NcclSession(PlaneSession):
         self.device = open_device(kind, local_rank(os.environ))
         self.device.attach(self.nccl.handle)
         began = time.perf_counter_ns()
-        self._plane = plane()
-        self.size, self.rank = self._plane.size, self._plane.rank
-        self.local: tuple[int, ...] = (self.rank,)
+        self._meet(plane())
         host = node_name(spec.get("hosts") or ())
         self.places = places_of(self, self.device, bool(spec.get("share_device")), host)
         """The device of each rank."""

@@ -89,9 +89,7 @@ class OnecclSession(PlaneSession):
             self.nccl = load(HOST)
         self.device: Any = NoStream()
         began = time.perf_counter_ns()
-        self._plane = plane()
-        self.size, self.rank = self._plane.size, self._plane.rank
-        self.local: tuple[int, ...] = (self.rank,)
+        self._meet(plane())
         self.hosts: tuple[str, ...] = tuple(self.share(self.gather(node_name(spec.get("hosts") or ()))))
         self.library, self.library_version = self.nccl.name, self.nccl.version_text
         self.comms = Communicators(self, memory=HostBuffers("numpy"))

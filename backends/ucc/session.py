@@ -27,10 +27,8 @@ class UccSession(PlaneSession):
 
     def __init__(self, spec: LaunchSpec) -> None:
         began = time.perf_counter_ns()
-        self._plane = plane_without_mpi(spec)  # an MPI may have a UCX of its own, and a process has one
+        self._meet(plane_without_mpi(spec))  # an MPI may have a UCX of its own, and a process has one
         self.ucc = load()
-        self.size, self.rank = self._plane.size, self._plane.rank
-        self.local: tuple[int, ...] = (self.rank,)
         self.hosts: tuple[str, ...] = tuple(self.share(self.gather(node_name(spec.get("hosts") or ()))))
         self.library_version = self.ucc.version
         self.teams = Teams(self.ucc, self.rank, self.size, self._everybodys)

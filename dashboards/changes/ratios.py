@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.t_test import welch_of_rounded
-from omb_py.results.units import listed, size_text
+from omb_py.results.units import between, listed, size_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,9 +153,9 @@ def regions(table: pd.DataFrame) -> Iterator[ChangedRegion]:
 
 def _where(cells: pd.DataFrame, every: pd.DataFrame) -> str:
     sizes, ranks = (_span(cells[name], every[name]) for name in ("size_bytes", "ranks"))
-    words = [f"at {_between([size_text(size) for size in sizes])}"] if sizes else []
+    words = [f"at {between([size_text(size) for size in sizes])}"] if sizes else []
     on_gpus = bool((every["devices"].fillna(0) >= every["ranks"]).all())
-    words += [f"{_between([str(count) for count in ranks])} {'GPUs' if on_gpus else 'ranks'}"] if ranks else []
+    words += [f"{between([str(count) for count in ranks])} {'GPUs' if on_gpus else 'ranks'}"] if ranks else []
     return ", ".join(words)
 
 
@@ -163,10 +163,6 @@ def _span(part: Iterable[Any], every: Iterable[Any]) -> list[int]:
     """Values in order; empty where they are all that there are."""
     chosen, known = (sorted({int(v) for v in values if not theme.absent(v)}) for values in (part, every))
     return [] if chosen == known and len(known) > 1 else chosen
-
-
-def _between(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{words[0]} to {words[-1]}"
 
 
 def missing(pair: Pair, frame: pd.DataFrame) -> str:

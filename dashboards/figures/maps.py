@@ -16,7 +16,7 @@ from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.dashboards.figures.panels import DrawnPanel, PanelPlaces, arrange, place_axis
 from omb_py.dashboards.figures.size_by_count import short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
-from omb_py.results.units import factor_text, natural_key, size_text
+from omb_py.results.units import between, factor_text, natural_key, size_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -368,7 +368,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
         starts = range(0, len(nodes), step)
         drawn = np.array([[np.nanmin(percent[i : i + step, j : j + step]) for j in starts] for i in starts])
         lowest = [float(np.nanmin(each[i : i + step])) for i in starts]
-    names = [theme.escape(_span(nodes[i : i + step])) for i in starts]
+    names = [theme.escape(between(nodes[i : i + step])) for i in starts]
     reach = max(5.0, float(np.nanmax(np.abs(percent - 100))))
     bar = {"title": {"text": "% of median"}, "thickness": 12}
     heat = theme.diverging(100, reach, bar, "%{y} → %{x}: %{z:.1f} %<extra></extra>")
@@ -402,7 +402,3 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
         notes=(*notes, *(f"{what}: {state}" for what, state in (confirmed or {}).items())),
         **table(("from", "to", "% of median", unit), lines),
     )
-
-
-def _span(nodes: Sequence[str]) -> str:
-    return nodes[0] if len(nodes) == 1 else f"{nodes[0]} to {nodes[-1]}"

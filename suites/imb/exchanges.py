@@ -34,21 +34,17 @@ def _timed(size: int, *nodes: Node, count: int = 1) -> Program:
     return Program((Buffer("send", count * size), Buffer("recv", count * size)), (Stage(loop),))
 
 
-def _pingping(world: World, cell: Cell, any_source: bool) -> Program:
+def pingping(world: World, cell: Cell, any_source: bool = False) -> Program:
+    """Both ranks send at once: each message meets the other on its way."""
     size, peer = message_bytes(cell), 1 - world.rank
     receive = steps.recv_any if any_source else steps.recv
     out = steps.isend(Region("send", 0, size), peer, cell.dtype, RequestSlot(0))
     return _timed(size, out, receive(Region("recv", 0, size), peer, cell.dtype), steps.wait(RequestSlot(0)))
 
 
-def pingping(world: World, cell: Cell) -> Program:
-    """Both ranks send at once: each message meets the other on its way."""
-    return _pingping(world, cell, any_source=False)
-
-
 def pingping_any_source(world: World, cell: Cell) -> Program:
     """The same, received from any rank."""
-    return _pingping(world, cell, any_source=True)
+    return pingping(world, cell, any_source=True)
 
 
 def pingpong_any_source(world: World, cell: Cell) -> Program:

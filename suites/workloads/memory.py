@@ -146,34 +146,33 @@ def _three_d(v: Values, ranks: int) -> Memory:
 
 
 def _decode(v: Values, ranks: int) -> Memory:
-    n, item, shape = one_and_copies("tp", v["tp"], ranks).size("tp"), DTYPES[v["dtype"]].itemsize, v["model"].shape
-    cached = 2 * layers(v) * shape.kv_hidden * item * shape.sequence * v["batch"] * v["requests"] / n
-    return Memory(
-        item * v["model"].parameters / n, "P·e/tp", cached, "2·L·s·h_kv·e/tp keys and values of each sequence"
-    )
+    n, kept = one_and_copies("tp", v["tp"], ranks).size("tp"), v["model"].shape.sequence * v["batch"] * v["requests"]
+    return _inference(v, n, kept, "2·L·s·h_kv·e/tp keys and values of each sequence")
 
 
 def _prefill(v: Values, ranks: int) -> Memory:
-    n, item, shape = one_and_copies("tp", v["tp"], ranks).size("tp"), DTYPES[v["dtype"]].itemsize, v["model"].shape
-    cached = 2 * layers(v) * shape.kv_hidden * item * tokens(v) * v["batch"] / n
-    return Memory(
-        item * v["model"].parameters / n, "P·e/tp", cached, "2·L·s·h_kv·e/tp keys and values of each sequence"
-    )
+    n = one_and_copies("tp", v["tp"], ranks).size("tp")
+    return _inference(v, n, tokens(v) * v["batch"], "2·L·s·h_kv·e/tp keys and values of each sequence")
 
 
 def _kv_transfer(v: Values, ranks: int) -> Memory:
-    n, item, shape = min(v["prefill_tp"], v["decode_tp"]), DTYPES[v["dtype"]].itemsize, v["model"].shape
-    cached = 2 * layers(v) * shape.kv_hidden * item * v["prompt"] * v["requests"] / n
-    return Memory(item * v["model"].parameters / n, "P·e/tp", cached, "2·L·s·h_kv·e/tp of each request")
+    n = min(v["prefill_tp"], v["decode_tp"])
+    return _inference(v, n, v["prompt"] * v["requests"], "2·L·s·h_kv·e/tp of each request")
 
 
 def _serving(v: Values, ranks: int) -> Memory:
-    n, item, shape = one_and_copies("tp", v["tp"], ranks).size("tp"), DTYPES[v["dtype"]].itemsize, v["model"].shape
+    n = one_and_copies("tp", v["tp"], ranks).size("tp")
     arrivals = v["arrivals"] or ((0, v["tokens"]),) * v["requests"]
     places, longest = min(v["slots"], len(arrivals)), v["prompt"] + max(tokens for _, tokens in arrivals)
-    cached = 2 * layers(v) * shape.kv_hidden * item * longest * places / n
     formula = f"2·L·{longest}·h_kv·e/tp keys and values of each of {places} requests at once"
-    return Memory(item * v["model"].parameters / n, "P·e/tp", cached, formula)
+    return _inference(v, n, longest * places, formula)
+
+
+def _inference(v: Values, n: int, kept: int, formula: str) -> Memory:
+    """Parameters, and keys and values of so many tokens, divided among `n` ranks."""
+    item, model = DTYPES[v["dtype"]].itemsize, v["model"]
+    cached = 2 * layers(v) * model.shape.kv_hidden * item * kept / n
+    return Memory(item * model.parameters / n, "P·e/tp", cached, formula)
 
 
 _FORMULAS: Final[Mapping[str, Callable[[Values, int], Memory]]] = MappingProxyType(

@@ -63,11 +63,9 @@ class CupyBinding(Binding):
         self.library_version = ".".join(map(str, version_of(int(self.nccl.get_version()))))
 
     def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
-        """The renderer of the steps of a cell."""
         return CupyStatements(session, program, resolver, self)
 
     def async_error(self) -> tuple[int, str] | None:
-        """The error that an operation met after its call had returned."""
         try:
             self.comm.check_async_error()
         except KeyError as error:  # CuPy has no name for NCCL's newer codes
@@ -81,11 +79,9 @@ class CupyBinding(Binding):
         return code, f"{self.version}: {self._library.error_text(code)}"
 
     def abort(self) -> None:
-        """End everything that still runs, and free the communicator."""
         self.comm.abort()
 
     def destroy(self) -> None:
-        """Free the communicator."""
         self.comm.destroy()
 
 
@@ -98,7 +94,6 @@ class CupyStatements(Statements):
         self._methods |= {op: getattr(binding.nccl, function) for op, function in GROUPS.items()}
 
     def communication(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step."""
         words = [word for word in CALLS[step.op][1].split() if word != "comm"]
         numbers = (self.number(self.resolver.operand(word, step), names, k) for word in words)
         return f"{names.bind(self._methods[step.op], step.op)}({', '.join(numbers)})"

@@ -78,7 +78,6 @@ class Nccl4pyBinding(Binding):
         return op in NEWER and number >= NEWER_SINCE and hasattr(self.comm, METHODS[op][0])
 
     def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
-        """The renderer of the steps of a cell."""
         return Nccl4pyStatements(session, program, resolver, self)
 
     def array(self, address: int, nbytes: int, dtype: str, owner: object) -> Any:
@@ -88,18 +87,15 @@ class Nccl4pyBinding(Binding):
         return self._cupy.ndarray((nbytes // kind.itemsize,), kind.numpy, self._cupy.cuda.MemoryPointer(memory, 0))
 
     def async_error(self) -> tuple[int, str] | None:
-        """The error that an operation met after its call had returned."""
         code = int(self.comm.get_async_error())
         if code in (0, 7):  # success, in progress
             return None
         return code, f"{self.version}: {self.core.get_error_string(code)}: {self.comm.get_last_error()}"
 
     def abort(self) -> None:
-        """End everything that still runs, and free the communicator."""
         self.comm.abort()
 
     def destroy(self) -> None:
-        """Free the communicator."""
         self.comm.destroy()
 
 
@@ -115,7 +111,6 @@ class Nccl4pyStatements(Statements):
         self._methods |= {op: getattr(core, op) for op in GROUPS}
 
     def communication(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step."""
         call = names.bind(self._methods[step.op], step.op)
         if step.op in GROUPS:
             return f"{call}()"

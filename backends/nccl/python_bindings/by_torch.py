@@ -89,7 +89,6 @@ class TorchBinding(Binding):
         return op in ONE_CALL
 
     def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
-        """The renderer of the steps of a cell."""
         return TorchStatements(session, program, resolver)
 
     def abort(self) -> None:
@@ -182,7 +181,6 @@ class TorchStatements(Statements):
         return tuple(out)
 
     def communication(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step."""
         if step.op == "exchange":
             return self._exchange(self._groups[step["group"]], names)
         # a call that waits is enqueued on our stream: what stands for the wait is a synchronise of it

@@ -52,7 +52,7 @@ def run_list(form: str) -> int:
     benchmarks = [find(name) for name in names()]
     where = catalogue.list_targets(catalogue.inspected())
     if form == "json":
-        click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), broken()), indent=1))
+        click.echo(json.dumps(catalogue.as_json(benchmarks, where, broken()), indent=1))
     else:
         click.echo(catalogue.as_text(benchmarks, where, broken(), FAMILIES))
     return OK

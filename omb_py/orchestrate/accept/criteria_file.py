@@ -80,13 +80,9 @@ def read_accepting(suite: Suite) -> Accepting:
     if most < launches:
         raise keys["most-launches"].error(f"{most} is less than launches, {launches}")
     confidence = toml.read(keys, "confidence", lambda s: parse_share(toml.text(s), 0.5, 0.9999), usual.confidence)
+    undecided = toml.read(keys, "undecided", lambda s: toml.one_of(s, UNDECIDED), usual.undecided)
     return Accepting(
-        AcceptRule(
-            launches,
-            most,
-            confidence,
-            toml.read(keys, "undecided", lambda s: toml.one_of(s, UNDECIDED), usual.undecided),
-        ),
+        AcceptRule(launches, most, confidence, undecided),
         toml.read(keys, "nodes", _count, None),
         toml.read(keys, "allow-missing-nodes", toml.flag, False),
         toml.read(keys, "baseline", toml.text, None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from omb_py.backends import registry
@@ -14,31 +14,17 @@ from omb_py.orchestrate.planning.availability import device_problem, lacking
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One benchmark on one backend, binding and device."""
+class RunTarget:
+    """One backend, binding and device."""
 
-    benchmark: str
-    family: str
     backend: str
     binding: str
     """Empty if the backend has no binding here."""
     device: str
-    available: bool
     reason: str = ""
     """Why it is not available."""
     fix: str = ""
     """What to install, set or use instead."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunTarget:
-    """One backend, binding and device, the same for every benchmark."""
-
-    backend: str
-    binding: str
-    device: str
-    reason: str = ""
-    fix: str = ""
 
     @property
     def available(self) -> bool:
@@ -74,15 +60,6 @@ def _run_target(backend: Capabilities, binding: str, device: str, reason: str, f
     return RunTarget(backend.name, binding, device, reason, fix)
 
 
-def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[RunTarget]) -> list[Entry]:
-    """Combine every benchmark with every place."""
-    return [
-        Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix)
-        for b in benchmarks
-        for p in (for_benchmark(b, place) for place in where)
-    ]
-
-
 def for_benchmark(benchmark: Benchmark, place: RunTarget) -> RunTarget:
     """Return the place for one benchmark: the backend may lack what the benchmark needs."""
     if not place.available:
@@ -91,9 +68,17 @@ def for_benchmark(benchmark: Benchmark, place: RunTarget) -> RunTarget:
     return replace(place, reason=reason, fix=fix)
 
 
-def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, object]:
-    """Return ``omb-py list`` as plain data for JSON."""
-    return {"entries": [asdict(entry) for entry in entries], "broken_benchmarks": dict(broken)}
+def as_json(
+    benchmarks: Iterable[Benchmark], where: Sequence[RunTarget], broken: Mapping[str, str]
+) -> dict[str, object]:
+    """Return ``omb-py list`` as plain data for JSON: every benchmark at every place."""
+    names = "backend binding device available reason fix".split()
+    entries = [
+        {"benchmark": b.name, "family": b.family, **{name: getattr(place, name) for name in names}}
+        for b in benchmarks
+        for place in (for_benchmark(b, place) for place in where)
+    ]
+    return {"entries": entries, "broken_benchmarks": dict(broken)}
 
 
 def as_text(
