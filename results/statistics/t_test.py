@@ -134,22 +134,26 @@ def split_chances(values: Floats, shortest: int) -> Floats:
     return chances
 
 
-def detectable(estimate: Estimate, alpha: float, power: float) -> float:
+def detectable(estimate: Estimate, alpha: float, power: float, tolerance: float = 0.0) -> float:
     """Compute the smallest change that a test with this spread and number of launches detects.
 
-    It is exp(nc · error), with nc the noncentrality at which Student's test at `alpha` has this power.
+    It is exp(nc · error), with nc the noncentrality at which Student's test at `alpha` has this power; and at least
+    exp(tolerance + q · error), with q the quantile of `power`: from there on an estimate lies beyond the tolerance.
 
     Args:
         estimate: gives the spread and the number of launches.
         alpha: level of the two-sided test.
         power: chance of detecting the change.
+        tolerance: difference of logs from which on an estimate counts.
 
     Returns:
         A ratio over 1, for example 1.034 for +3.4 %; infinite where the spread is unknown.
     """
     if estimate.freedom <= 0:
         return math.inf
-    return ratio_of(_noncentrality(estimate.freedom, alpha, power) * estimate.error)
+    beyond_noise = _noncentrality(estimate.freedom, alpha, power) * estimate.error
+    beyond_tolerance = tolerance + quantile(power, estimate.freedom) * estimate.error
+    return ratio_of(max(beyond_noise, beyond_tolerance))
 
 
 def launches_needed(estimate: Estimate, change: float, alpha: float, power: float) -> int | None:

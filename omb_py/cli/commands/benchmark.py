@@ -23,8 +23,7 @@ from omb_py.options.placed import MANAGED
 from omb_py.options.request import Request, is_given
 from omb_py.options.table import options_of, request_from, takes
 from omb_py.orchestrate.planning.availability import device_problem, gpu_here
-from omb_py.orchestrate.planning.parsing import parse
-from omb_py.orchestrate.planning.resolution import resolve
+from omb_py.orchestrate.planning.resolution import resolve_alone
 from omb_py.process_end import called_as_omb
 from omb_py.results.dialects.omb.titles import TITLES, origin
 from omb_py.results.dialects.registry import USUAL
@@ -236,7 +235,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any], as_omb: bool = F
             taken = PLACES if benchmark.family in _BETWEEN_TWO else ()
             values = {**values, "places": _keep_words(values.get("places", ()), taken)}
         request = request_of(benchmark, values)
-        checked = resolve(parse(request), leave_out=True)
+        checked = resolve_alone(request)
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code

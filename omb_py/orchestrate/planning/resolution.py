@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from omb_py.backends.capabilities import Capabilities
-from omb_py.backends.registry import capabilities, capabilities_of
+from omb_py.backends.registry import capabilities, capabilities_of, own_options
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_RANKS, Request
@@ -84,6 +84,19 @@ class CheckedRequest:
         if fields.keys() <= _OF_THE_RUN and not asks:
             return replace(self, parsed=parsed)
         return resolve(parsed)
+
+
+def resolve_alone(request: Request) -> CheckedRequest:
+    """Parse and resolve a request that no other is measured beside; what cannot run here of several sides is left out.
+
+    Raises:
+        UsageError: also for settings of a backend that the request does not have; one of several may have them.
+        EnvironmentProblem: as :func:`resolve`.
+    """
+    for name in own_options():
+        if request.settings.get(name) and name not in request.backends:
+            raise UsageError(f"--{name} is for --backend {name}: leave it out")
+    return resolve(parse(request), leave_out=True)
 
 
 def resolve(

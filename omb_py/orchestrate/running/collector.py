@@ -224,8 +224,10 @@ class Collector:
 
     def _finished(self, index: int) -> None:
         self.run.cells += 1
-        self.run.finished[self.plan.index].add(index)
-        self.run.command.progress.cell()
+        finished = self.run.finished[self.plan.index]
+        if index not in finished:  # a cell of several sides has a row of each
+            self.run.command.progress.cell()
+        finished.add(index)
         self.run.command.progress.clear()  # the row is printed next
 
     def _skew_of(self, row: Row) -> None:

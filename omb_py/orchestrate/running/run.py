@@ -23,9 +23,8 @@ from omb_py.options.request import SILENT, Request
 from omb_py.options.table import sizes_of
 from omb_py.orchestrate.launching.launch_command import HERE, command_for, machine_of, ranks_for
 from omb_py.orchestrate.launching.machine_state import OtherWork, busy_now
-from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
-from omb_py.orchestrate.planning.resolution import CheckedRequest, in_place_alone, reachable, resolve
+from omb_py.orchestrate.planning.resolution import CheckedRequest, in_place_alone, reachable, resolve_alone
 from omb_py.orchestrate.running.collector import Collector, CommandState, Run
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.rank_modules import question_of, rank_program, rank_variables
@@ -65,7 +64,7 @@ def execute_run(request: Request) -> RunOutcome:
     """Check and run a request. Raises OmbError; inside a foreign launcher only rank 0 does."""
     joined = joined_environment(os.environ)
     try:
-        checked = resolve(parse(request), leave_out=True)
+        checked = resolve_alone(request)
     except OmbError as error:
         if joined is None or joined.rank == 0 or not _joins(request):
             raise

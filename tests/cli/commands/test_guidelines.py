@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
+from omb_py.orchestrate.running.progress import Tally
 from omb_py.results.store.read import load
 
 SMALL = "guidelines gl5 gl9 --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 10"
@@ -89,3 +90,16 @@ def test_a_setting_that_only_the_backend_knows_to_be_wrong_is_bad_input(run) -> 
     code, out, err = run("guidelines gl5 --backend mock --mock foo=3 --quiet")
     assert code == 2 and out == "" and err.count("\n") == 1
     assert "mock: unknown setting 'foo': valid: " in err
+
+
+def test_progress_counts_a_cell_once_though_it_has_sides(run, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    counts: list[tuple[int, int]] = []
+    count = Tally.cell
+
+    def counted(tally: Tally) -> None:
+        count(tally)
+        counts.append((tally.cells, tally.of_cells))
+
+    monkeypatch.setattr(Tally, "cell", counted)
+    run("guidelines gl5 --backend mock -n 4 -m 8,64 -i 4 -x 0 --launches 2 --rounds 1")
+    assert counts == [(1, 2), (2, 2)] * 2

@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
 from omb_py.orchestrate.info import expect
 from tests.results.analysis.test_peaks import CARD, FABRIC, H100, row
 
@@ -47,3 +51,16 @@ def test_data_hold_every_published_figure() -> None:
     data = json.loads(json.dumps(expect.as_json(expect.expected(NODE, {}), [])))
     assert {entry["gpu"] for entry in data["published"]["busbw"]} >= {"A100", "H100", "MI300X"}
     assert data["expected"][0]["peak"]["source"]
+
+
+def test_a_copy_is_between_places_that_no_processor_takes_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where source and target begin 16 bytes apart within their pages, a copy of 64 KiB took ten times as long."""
+    apart = set()
+
+    def copyto(target: NDArray[np.uint8], source: NDArray[np.uint8]) -> None:
+        apart.add((target.ctypes.data - source.ctypes.data) % 4096)
+
+    monkeypatch.setattr(np, "copyto", copyto)
+    monkeypatch.setattr(expect, "_COPY_NS", 0)
+    assert list(expect.copy_rates([64 << 10, 1 << 20])) == [64 << 10, 1 << 20]
+    assert apart == {2048}

@@ -15,7 +15,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import LaunchPlan
-from omb_py.orchestrate.planning.resolution import in_place_alone
+from omb_py.orchestrate.planning.resolution import in_place_alone, resolve_alone
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.run import execute_run
@@ -40,6 +40,15 @@ def test_one_backend_is_checked_as_ever() -> None:
     assert narrowed(asked, THERE) == (asked, [])
     with pytest.raises(EnvironmentProblem, match="backend gloo cannot do put_latency: Gloo has no one-sided"):
         narrowed(request("put_latency", "gloo"), THERE)
+
+
+def test_settings_of_a_backend_that_is_not_measured_are_refused() -> None:
+    """Real ranks would be stored in place of simulated ones; beside another side they may stand."""
+    noise = {"settings": {"mock": "noise=0.1"}}
+    with pytest.raises(UsageError, match="--mock is for --backend mock: leave it out"):
+        resolve_alone(request("allreduce", "mpi", **noise))
+    assert resolve_alone(request("allreduce", "mpi", "mock", **noise)).request.backends == ("mpi", "mock")
+    assert check(request("allreduce", "mpi", **noise)).request.backends == ("mpi",)
 
 
 def test_what_cannot_run_is_left_out_with_its_reason() -> None:

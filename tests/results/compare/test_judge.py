@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omb_py.results.compare.judge import CompareRound, CompareRules, JudgedCell, Launched, judge
+from omb_py.results.compare.interleaved import QuestionOutcome
+from omb_py.results.compare.judge import Answer, CompareRound, CompareRules, JudgedCell, Launched, _detectable, judge
 from omb_py.results.compare.match import from_row
 from omb_py.results.statistics.summary import summarise
+from omb_py.results.statistics.t_test import Estimate
+from tests.support.machines.mpi import ROOT
 
 
 def measured(
@@ -90,6 +94,46 @@ def test_one_launch_is_unclear() -> None:
     answer = one([measured(2.0, n=1)]).answers["median"]
     assert answer.verdict == "UNCLEAR"
     assert answer.detectable == math.inf and answer.needed is None
+
+
+def test_three_launches_find_no_change_of_any_size() -> None:
+    assert one([measured(n=3)]).answers["median"].detectable == math.inf
+
+
+@pytest.mark.parametrize(
+    ("pairs", "cells", "delta"),
+    [
+        (10, 1, 0.2),
+        *(pytest.param(pairs, cells, 0.001, marks=pytest.mark.slow) for pairs in (6, 8, 10, 20) for cells in (1, 10)),
+    ],
+)
+def test_a_change_that_is_found_four_times_in_five_is_found_so_often(pairs: int, cells: int, delta: float) -> None:
+    """Also where the tolerance is far above the noise: under it nothing is told, however sure."""
+    rng, rules = np.random.default_rng(3), CompareRules(delta=delta)
+
+    def answer(ratio: float) -> Answer:
+        """Of the first cell, the only one that changed."""
+        logs = 0.02 * rng.standard_normal((cells, 2, pairs))
+        logs[0, 1] += math.log(ratio)
+        sides = [[tuple(Launched(float(us), float(us)) for us in side) for side in cell] for cell in np.exp(logs)]
+        return judge([[CompareRound(base, new, paired=True)] for base, new in sides], rules)[0].answers["median"]
+
+    ratio = float(np.median([answer(1.0).detectable for _ in range(40)]))
+    assert ratio > 1 + delta
+    found = np.mean([answer(ratio).verdict == "SLOWER" for _ in range(100)])
+    assert found > 0.7 and (found < 0.95 or pairs == 6)  # what six pairs find is told with caution
+
+
+def test_the_changes_that_are_found_are_those_of_the_documentation() -> None:
+    page = (ROOT / "docs/statistics.md").read_text().partition("**Found from**")[2].partition("###")[0]
+    table = re.findall(r"^\| ([\d.]+) % \|(.+)\|$", page, re.M)
+    for spread, cells in table:
+        for pairs, said in zip((8, 10, 20, 30), cells.split("|"), strict=True):
+            estimate = Estimate(0.0, float(spread) / 100 * math.sqrt(2 / pairs), pairs - 1.0, pairs, pairs, paired=True)
+            outcome = QuestionOutcome(estimate, 0, (0.0, 0.0), 1.0, 0.01, 0.01, 1)
+            found = 100 * (_detectable(outcome, "median", CompareRules()) - 1)
+            assert found == pytest.approx(float(said.strip(" %")), rel=0.05)
+    assert len(table) == 4
 
 
 @pytest.mark.slow

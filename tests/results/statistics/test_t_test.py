@@ -87,13 +87,6 @@ def test_the_detectable_change_has_the_power_that_it_says(n: int, alpha: float) 
     assert power == pytest.approx(0.8, abs=0.01)
 
 
-def test_the_detectable_change_of_the_table_in_the_documentation() -> None:
-    # two independent sets of n launches, spread 2 %, alpha 1 %, power 0.8
-    for n, expected in ((5, 5.6), (8, 4.0), (10, 3.4), (20, 2.3), (30, 1.8)):
-        estimate = t.Estimate(0.0, 0.02 * math.sqrt(2 / n), 2 * n - 2.0, n, n, paired=False)
-        assert 100 * (t.detectable(estimate, 0.01, 0.8) - 1) == pytest.approx(expected, abs=0.12)
-
-
 @given(st.floats(0.001, 0.3), st.integers(3, 20), st.floats(1.02, 2.0), st.booleans())
 def test_with_the_launches_needed_the_change_is_detectable(
     error: float, n: int, change: float, is_paired: bool
