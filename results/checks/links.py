@@ -469,10 +469,7 @@ def groups_of(values: Floats, n: int) -> Ints:
     tree = scipy.cluster.hierarchy.linkage(values - values.min() + 1.0, "average")
     if n > MANY_NODES and tree[-1, 2] - 1.0 + values.min() - np.quantile(values, 0.1) < LEAST_GAP:
         return whole
-    grid = np.zeros((n, n))
-    grid[np.triu_indices(n, 1)] = values
-    grid += grid.T
-    best = whole
+    grid, best = square(values, n, 0.0), whole
     for count in range(2, min(MOST_GROUPS, n // 2) + 1):
         cut = scipy.cluster.hierarchy.fcluster(tree, count, "maxclust")
         groups = _without_single_nodes(cut.astype(np.intp), grid)

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from omb_py.engine.program.pair_schedule import DIRECTIONS
 from omb_py.errors import NEGATIVE, OK
@@ -227,7 +227,7 @@ def _table(rows: Sequence[Row]) -> PairTable:
     table = PairTable(members, shares, hosts=[hosts[rank] for rank in members])
     for row in rows:
         turn, pair = turns[_turn(row)], (_pair(row),)
-        samples = _samples(row["samples_us"])
+        samples = np.asarray(row["samples_us"], dtype=np.float64).reshape(1, -1)
         if row["benchmark"] == "latency":
             table.latency(turn, pair, samples)
         else:
@@ -243,10 +243,6 @@ def _turn(row: Row) -> tuple[int, str]:
 def _pair(row: Row) -> tuple[int, int]:
     first, second = str(row["parameters"]["pair"]).split("-")
     return int(first), int(second)
-
-
-def _samples(values: ArrayLike) -> Floats:
-    return np.asarray(values, dtype=np.float64).reshape(1, -1)
 
 
 GROUP_NOTE = (

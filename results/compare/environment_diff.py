@@ -74,9 +74,10 @@ def differences(
             for name in ("backend", "binding", "thread_level"):
                 facts[name] = {str(row[name])} if row.get(name) else set()
     diffs = []
+    same_library = sides[0].get("library") == sides[1].get("library")
     for name in dict.fromkeys((*sides[0], *sides[1])):
         values = [facts.get(name, set()) for facts in sides]
-        if values[0] != values[1] and not (name in _REPEATED and _differ(sides, "library")):
+        if values[0] != values[1] and (same_library or name not in _REPEATED):
             diffs.append(_difference(_title(name), values))
     named_already = {difference.what for difference in diffs}
     diffs += [request for request in _asked(base, new, rows) if request.what not in named_already]
@@ -114,10 +115,6 @@ def _lines(diffs: Sequence[EnvironmentDifference]) -> list[str]:
         else:
             lines += map(str, members)
     return lines
-
-
-def _differ(sides: Sequence[Mapping[str, set[str]]], name: str) -> bool:
-    return sides[0].get(name) != sides[1].get(name)
 
 
 def _facts(provenances: Iterable[Provenance]) -> dict[str, set[str]]:
@@ -209,13 +206,9 @@ def _mapped(base: Sequence[Provenance], new: Sequence[Provenance]) -> list[Envir
     return [
         EnvironmentDifference(
             f"loaded libraries of other builds ({listed(changed, _SHOWN)})",
-            *(_builds(side[changed[0]]) for side in sides),
+            *(" or ".join(sorted(str(build)[:8] for build in side[changed[0]])) for side in sides),
         )
     ]
-
-
-def _builds(ids: set[str | None]) -> str:
-    return " or ".join(sorted(str(i)[:8] for i in ids))
 
 
 def _libraries(provenances: Iterable[Provenance]) -> dict[str, set[str | None]]:

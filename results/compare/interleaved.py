@@ -139,11 +139,8 @@ class Interleaved(Generic[Key]):
 
     def _pooled(self, looks: int) -> tuple[Rotations, Array]:
         """All pairs of the first rounds, bounded: a row a pair, a column a question."""
-        rows: dict[str, int] = {}
-        for of_one in self._rounds:
-            for pairs in of_one[:looks]:
-                for name in pairs.names:
-                    rows.setdefault(name, len(rows))
+        every = dict.fromkeys(name for of_one in self._rounds for pairs in of_one[:looks] for name in pairs.names)
+        rows = {name: number for number, name in enumerate(every)}
         differences: Array = np.full((len(rows), len(self._keys)), np.nan)
         for place, of_one in enumerate(self._rounds):
             names = [rows[name] for pairs in of_one[:looks] for name in pairs.names]

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.results.statistics.t_test import Estimate, quantile
+from omb_py.results.statistics.t_test import Estimate, moments, quantile
 
 PAUSE: Final = timedelta(hours=6)
 """A longer pause between the starts of two runs ends a night."""
@@ -78,9 +78,7 @@ def one_more_night(earlier: Sequence[float], tonight: float) -> Estimate:
 
 def spread_of(nights: Sequence[float]) -> float:
     """Standard deviation of two or more nights, with n - 1; 0 where all are equal."""
-    mean = math.fsum(nights) / len(nights)
-    equal = len(set(nights)) == 1  # rounding of the mean is no spread
-    return 0.0 if equal else math.sqrt(math.fsum((x - mean) ** 2 for x in nights) / (len(nights) - 1))
+    return math.sqrt(moments(nights)[1])
 
 
 def nights_to_decide(spread: float, distance: float, alpha: float) -> int | None:

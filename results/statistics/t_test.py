@@ -68,7 +68,7 @@ def paired(base: Sequence[float], new: Sequence[float]) -> Estimate:
         ValueError: the lengths differ, or there is no launch.
     """
     differences = [b - a for a, b in zip(base, new, strict=True)]
-    mean, variance = _moments(differences)
+    mean, variance = moments(differences)
     n = len(differences)
     return Estimate(mean, math.sqrt(variance / n) if n > 1 else math.inf, n - 1.0, n, n, paired=True)
 
@@ -85,7 +85,7 @@ def welch(base: Sequence[float], new: Sequence[float]) -> Estimate:
     Raises:
         ValueError: a side is empty.
     """
-    (mean_a, variance_a), (mean_b, variance_b) = _moments(base), _moments(new)
+    (mean_a, variance_a), (mean_b, variance_b) = moments(base), moments(new)
     counts = len(base), len(new)
     if min(counts) < 2:
         return Estimate(mean_b - mean_a, math.inf, 0.0, *counts, paired=False)
@@ -208,7 +208,7 @@ def _noncentrality(freedom: float, alpha: float, power: float) -> float:
     return critical * (1 - 1 / (4 * freedom)) + float(scipy.special.ndtri(power)) * spread
 
 
-def _moments(values: Sequence[float]) -> tuple[float, float]:
+def moments(values: Sequence[float]) -> tuple[float, float]:
     """Mean, and variance with n - 1. Raises ValueError when there is no value."""
     if not values:
         raise ValueError("no launches")

@@ -337,9 +337,7 @@ def _compare(target: Path, wanted: pa.Table) -> None:
 
 def _same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
     """Whether two columns are equal value by value, with NaN equal to NaN."""
-    if a.equals(b):
-        return True
-    return repr(a.to_pylist()) == repr(b.to_pylist())
+    return bool(a.equals(b) or repr(a.to_pylist()) == repr(b.to_pylist()))
 
 
 @dataclass(frozen=True, slots=True)

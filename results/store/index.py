@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -223,26 +224,22 @@ Read = tuple["list[pa.RecordBatch] | None", tuple[str, ...], str]
 
 
 def _rows_of(entries: Sequence[StoreFile]) -> Iterator[Batch]:
-    left = deque(entries)
+    left = iter(entries)
     batch: list[StoreFile] = []
     contents: list[Read] = []
     rows = 0
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         # the next files are read while the caller writes these
-        ahead = deque((entry, pool.submit(_read_file, entry)) for entry in _taken(left, _AHEAD))
+        ahead = deque((entry, pool.submit(_read_file, entry)) for entry in islice(left, _AHEAD))
         while ahead:
             entry, reading = ahead.popleft()
             batch.append(entry)
             contents.append(reading.result())
             rows += sum(part.num_rows for part in contents[-1][0] or ())
-            ahead.extend((later, pool.submit(_read_file, later)) for later in _taken(left, 1))
+            ahead.extend((later, pool.submit(_read_file, later)) for later in islice(left, 1))
             if len(batch) == _BATCH or rows >= _BATCH_ROWS or not ahead:
                 yield _joined(batch, contents)
                 batch, contents, rows = [], [], 0
-
-
-def _taken(entries: deque[StoreFile], count: int) -> list[StoreFile]:
-    return [entries.popleft() for _ in range(min(count, len(entries)))]
 
 
 def _joined(entries: Sequence[StoreFile], contents: Sequence[Read]) -> Batch:

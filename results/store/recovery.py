@@ -136,31 +136,24 @@ def _store(store: Path, path: Path, locks: bool) -> Recovered:
     if alive:
         return Recovered(path, launch_id, contents.cells, "running", alive)
     if not contents.cells:
-        _put_away(path, contents.damaged)
-        return Recovered(path, launch_id, 0, "empty", _loss(path, contents.damaged))
+        return Recovered(path, launch_id, 0, "empty", _put_away(path, contents.damaged))
     stored = _stored(store, launch_id)
     if stored is not None and stored[1] >= contents.cells:
-        _put_away(path, contents.damaged)
-        return Recovered(stored[0], launch_id, stored[1], "stored already", _loss(path, contents.damaged))
+        return Recovered(stored[0], launch_id, stored[1], "stored already", _put_away(path, contents.damaged))
     try:
         provenance = {**contents.provenance, "recovered": True}
         target = write_launch(store, contents.rows, provenance, contents.blocks)
     except (EnvironmentProblem, ValueError) as error:
         return Recovered(path, launch_id, 0, "failed", first_line(error))
-    _put_away(path, contents.damaged)
-    return Recovered(target, launch_id, contents.cells, "recovered", _loss(path, contents.damaged))
+    return Recovered(target, launch_id, contents.cells, "recovered", _put_away(path, contents.damaged))
 
 
-def _put_away(path: Path, damaged: int) -> None:
-    if damaged:
-        path.rename(path.with_name(path.name + DAMAGED_SUFFIX))
-    else:
-        path.unlink()
-
-
-def _loss(path: Path, damaged: int) -> str:
+def _put_away(path: Path, damaged: int) -> str:
+    """Remove a journal, or rename one with unreadable lines; what was lost, empty for nothing."""
     if not damaged:
+        path.unlink()
         return ""
+    path.rename(path.with_name(path.name + DAMAGED_SUFFIX))
     return f"{counted(damaged, 'line')} could not be read; the journal is kept as {path.name}{DAMAGED_SUFFIX}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -66,10 +66,7 @@ def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[RunSummary
         grouped.setdefault(row["run_id"], []).append(row)
     tags = _tags(cells)
     unfinished = unfinished_runs(store)
-    summaries = [
-        replace(_run(run_id, rows, tags.get(run_id, {})), state=unfinished.get(run_id))
-        for run_id, rows in grouped.items()
-    ]
+    summaries = [_run(run_id, rows, tags.get(run_id, {}), unfinished.get(run_id)) for run_id, rows in grouped.items()]
     return sorted(summaries, key=lambda run: (run.started_at, run.run_id))
 
 
@@ -115,7 +112,7 @@ def _tags(cells: pa.Table) -> dict[str, dict[str, list[str]]]:
     return out
 
 
-def _run(run_id: str, rows: list[_Group], tags: Mapping[str, list[str]]) -> RunSummary:
+def _run(run_id: str, rows: list[_Group], tags: Mapping[str, list[str]], state: RunEnd | None) -> RunSummary:
     return RunSummary(
         run_id=run_id,
         started_at=min(row["started_at"] for row in rows),
@@ -127,6 +124,7 @@ def _run(run_id: str, rows: list[_Group], tags: Mapping[str, list[str]]) -> RunS
         launches=len({row["launch_id"] for row in rows}),
         failed=sum(row["count_all"] for row in rows if row["validated"] is False),
         tags={key: tuple(values) for key, values in tags.items()},
+        state=state,
     )
 
 
