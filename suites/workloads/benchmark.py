@@ -34,13 +34,13 @@ STEPS = Counts(100, 3, 100, 3, fewest=5)
 
 def step(world: World, cell: Cell) -> Program:
     """The program of the cell's workload."""
-    return program_of(_workload(cell), world, cell.options.process_sync)
+    return program_of(_workload(cell.options.workload), world, cell.options.process_sync)
 
 
-def _workload(cell: Cell) -> Workload:
+def _workload(text: str) -> Workload:
     from omb_py.suites.workloads.families import parse_workload  # heavy, and a list of benchmarks needs none of it
 
-    return parse_workload(cell.options.workload or DEFAULT)
+    return parse_workload(text or DEFAULT)
 
 
 def columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
@@ -79,7 +79,7 @@ def of_calls(cell: Cell, ranks: int, means: Mapping[str, float]) -> dict[str, fl
         ranks: their number.
         means: each lap -> its mean over the ranks in µs.
     """
-    workload = _workload(cell)
+    workload = _workload(cell.options.workload)
     payload: Counter[str] = Counter()
     for rank in range(ranks):
         kind_of = workload.labels(rank, ranks)
@@ -114,7 +114,7 @@ def fits(cell: Cell, ranks: int) -> None:
     Raises:
         UsageError: it cannot.
     """
-    workload = _workload(cell)
+    workload = _workload(cell.options.workload)
     # ranks place different amounts: the middle stages of a pipeline twice those of the first
     looked_at = range(ranks) if cell.validate else (0,)
     placed = [place_calls(workload, World(rank, ranks))[0] for rank in looked_at]
@@ -129,16 +129,14 @@ def fits(cell: Cell, ranks: int) -> None:
 
 def features(cell: Cell) -> tuple[str, ...]:
     """What the workload of a cell needs of a backend."""
-    workload = _workload(cell)
+    workload = _workload(cell.options.workload)
     needs = {FROM_ANYONE: workload.from_anyone, ONE_SIDED: workload.one_sided}
     return tuple(feature for feature, needed in needs.items() if needed)
 
 
 def volume(text: str, ranks: int) -> Volume:
     """The types and bytes of a workload's calls. Raises UsageError where the ranks do not fit."""
-    from omb_py.suites.workloads.families import parse_workload
-
-    workload = parse_workload(text or DEFAULT)
+    workload = _workload(text)
     calls = [workload.calls(rank, ranks) for rank in range(ranks)]
     sent = [sum(call.sent for call in own) for own in calls]
     types = sorted({call.dtype for own in calls for call in own if call.op != "barrier"})

@@ -12,7 +12,7 @@ from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
 from omb_py.suites.workloads.calls import Call, Item, Product
 from omb_py.suites.workloads.grid import divides, one_and_copies
-from omb_py.suites.workloads.routing import Copies, Counts, Routing, distinct, drawn
+from omb_py.suites.workloads.routing import Copies, Routing, distinct, drawn
 from omb_py.suites.workloads.settings import Values
 
 SCALES_OVER = 128
@@ -99,14 +99,11 @@ def matrix_of(v: Values, ranks: int) -> Matrix:
         return traffic
     if v["routing"] == "drawn":
         counted = _drawn(v, ranks)
-        return _rows(counted.to_rank if v["copies"] == "ranks" else counted.to_expert)
+        counts = counted.to_rank if v["copies"] == "ranks" else counted.to_expert
+        return tuple(map(tuple, counts.tolist()))
     divides("experts", v["experts"], "ranks", ranks)
     top = distinct(ranks, v["top"], v["experts"]) if v["copies"] == "ranks" else float(v["top"])
     return copies(traffic, v["experts"], ranks, _skew(v), v["tokens"], top)
-
-
-def _rows(counts: Counts) -> Matrix:
-    return tuple(tuple(row) for row in counts.tolist())
 
 
 def _skew(v: Values) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from omb_py.engine.program.dtypes import DTYPES
@@ -100,7 +100,10 @@ def kv_transfer(v: Values, rank: int, ranks: int) -> list[Item]:
         return []
     product = Product(shape.layer * layers(v) / calls / source.tp, v["prompt"] * v["requests"])
     if v["op"] == BY_WRITING:
-        told, telling = ([Message(peer, _NOTIFICATION) for peer in peers(ends)] for ends in (receives, sends))
+        told, telling = (
+            [Message(peer, _NOTIFICATION) for peer in dict.fromkeys(message.peer for message in ends)]
+            for ends in (receives, sends)
+        )
         if receives:
             return [Call(NOTIFY, 0, v["dtype"], "arrive", receives=tuple(told), written=receives * calls, until=None)]
         write = Call(WRITE, 0, v["dtype"], "write", sends=sends, until=None)
@@ -109,11 +112,6 @@ def kv_transfer(v: Values, rank: int, ranks: int) -> list[Item]:
     if receives:
         return [Call(EXCHANGE, 0, v["dtype"], "receive", receives=receives, until=None)] * calls
     return [product, Call(EXCHANGE, 0, v["dtype"], "send", sends=sends, until=None)] * calls
-
-
-def peers(messages: tuple[Message, ...]) -> Iterable[int]:
-    """The other ends of these messages, each once."""
-    return dict.fromkeys(message.peer for message in messages)
 
 
 def pages(tokens: int, page: int) -> list[int]:

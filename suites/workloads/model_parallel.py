@@ -65,9 +65,11 @@ def _layers_of(v: Values, group: tuple[int, ...], count: int, prefix: str = "") 
     return forward, backward
 
 
-def check_heads(v: Values, n: int, dimension: str) -> None:
-    """Raises UsageError if the heads of a model cannot be divided by so many ranks."""
-    divides(f"{v['model'].name}: heads", v["model"].shape.heads, dimension, n)
+def divide_heads(v: Values, name: str, rank: int, ranks: int) -> tuple[int, ...]:
+    """The ranks of a rank's group, among which the heads are divided. Raises UsageError if they cannot be."""
+    where = one_and_copies(name, v[name], ranks)
+    divides(f"{v['model'].name}: heads", v["model"].shape.heads, name, where.size(name))
+    return where.group(rank, name)
 
 
 def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
@@ -76,9 +78,8 @@ def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
     With ``sequence=on`` an all-gather and a reduce-scatter take its place, and the backward pass gathers each input
     again instead of having kept it (arXiv 2205.05198, section 4.2.2).
     """
-    where = one_and_copies("tp", v["tp"], ranks)
-    n, group = where.size("tp"), where.group(rank, "tp")
-    check_heads(v, n, "tp")
+    group = divide_heads(v, "tp", rank, ranks)
+    n = len(group)
     forward, backward = _layers_of(v, group, layers(v) if n > 1 else 0)
     if v["head"] == "off" or n == 1:
         return forward + backward
@@ -90,10 +91,8 @@ def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
 
 def prefill(v: Values, rank: int, ranks: int) -> list[Item]:
     """The forward pass of tensor parallel inference over whole prompts: half of the calls of a training step."""
-    where = one_and_copies("tp", v["tp"], ranks)
-    n, group = where.size("tp"), where.group(rank, "tp")
-    check_heads(v, n, "tp")
-    if n == 1:
+    group = divide_heads(v, "tp", rank, ranks)
+    if len(group) == 1:
         return []
     steps, _ = _layers_of(v, group, layers(v))
     if v["head"] == "off":
@@ -118,9 +117,8 @@ def ulysses(v: Values, rank: int, ranks: int) -> list[Item]:
 
     Grouped keys and values have fewer heads, so theirs are smaller.
     """
-    where = one_and_copies("sp", v["sp"], ranks)
-    n, group = where.size("sp"), where.group(rank, "sp")
-    check_heads(v, n, "sp")
+    group = divide_heads(v, "sp", rank, ranks)
+    n = len(group)
     shape, dtype = v["model"].shape, v["dtype"]
     a_head = divides("tokens", tokens(v), "sp", n) * v["batch"] * shape.hidden // shape.heads * DTYPES[dtype].itemsize
     whole, grouped = (padded(a_head * heads, n, dtype) for heads in (shape.heads, _exchanged_heads(v, n)))
@@ -183,22 +181,19 @@ def context(v: Values, rank: int, ranks: int) -> list[Item]:
 
 def decode(v: Values, rank: int, ranks: int) -> list[Item]:
     """Tensor parallel inference: each request has two all-reduces of b·h·e a layer and token."""
-    where = one_and_copies("tp", v["tp"], ranks)
-    n = where.size("tp")
-    check_heads(v, n, "tp")
+    group = divide_heads(v, "tp", rank, ranks)
     check_count({"layers": layers(v), "requests": v["requests"], "tokens": v["tokens"]})
     nbytes = v["batch"] * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize
-    call = Call("allreduce", nbytes, v["dtype"], "token", where.group(rank, "tp"), until=v["requests"] - 1)
-    if n == 1:
+    call = Call("allreduce", nbytes, v["dtype"], "token", group, until=v["requests"] - 1)
+    if len(group) == 1:
         return []
     layer: list[Item] = []
-    for half in _halves(v, n, v["batch"])[0]:
+    for half in _halves(v, len(group), v["batch"])[0]:
         layer += [half, call] * v["requests"]
     token = layer * layers(v)
     if v["head"] == "on":
-        group, requests = where.group(rank, "tp"), v["requests"]
-        first = vocabulary.embedding(v, group, v["batch"], "embedding")
-        token = [*first * requests, *token, *vocabulary.logits(v, group, v["batch"]) * requests]
+        first = vocabulary.embedding(v, group, v["batch"], "embedding") * v["requests"]
+        token = [*first, *token, *vocabulary.logits(v, group, v["batch"]) * v["requests"]]
     return token * int(v["tokens"])
 
 
@@ -314,7 +309,7 @@ def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
     """
     where = grid(ranks, {"tp": v["tp"], "pp": v["pp"], "dp": v["dp"]}, "dp", v["order"])
     tp, pp, dp = (where.size(name) for name in ("tp", "pp", "dp"))
-    check_heads(v, tp, "tp")
+    divides(f"{v['model'].name}: heads", v["model"].shape.heads, "tp", tp)
     _check_stages(v, pp)
     group = where.group(rank, "tp")
     work = _layers_of(v, group, layers(v) // pp, "tensor ") if tp > 1 else _whole_layers(v, pp)

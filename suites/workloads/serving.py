@@ -15,8 +15,7 @@ from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
 from omb_py.suites.workloads import vocabulary
 from omb_py.suites.workloads.calls import Call, Item, check_count, there_and_back
-from omb_py.suites.workloads.grid import one_and_copies
-from omb_py.suites.workloads.model_parallel import check_heads, layers
+from omb_py.suites.workloads.model_parallel import divide_heads, layers
 from omb_py.suites.workloads.settings import Values
 
 POISSON: Final = "poisson"
@@ -203,9 +202,8 @@ def serving(v: Values, rank: int, ranks: int) -> list[Item]:
 
 def _passes(v: Values, rank: int, ranks: int) -> tuple[list[list[Item]], list[Served]]:
     """Calls and products of each turn, and what each request saw. Raises UsageError for settings that do not fit."""
-    where = one_and_copies("tp", v["tp"], ranks)
-    n, group, shape = where.size("tp"), where.group(rank, "tp"), v["model"].shape
-    check_heads(v, n, "tp")
+    group, shape = divide_heads(v, "tp", rank, ranks), v["model"].shape
+    n = len(group)
     if v["chunk"] and v["fused"] == "off":
         raise UsageError("parts of prompts are read in the calls of others: leave out fused=off or chunk")
     item = shape.hidden * DTYPES[v["dtype"]].itemsize

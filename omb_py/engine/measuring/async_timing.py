@@ -169,16 +169,7 @@ def _waited(parts: CutBody, call: Body) -> Body:
 def _evented(parts: CutBody, call: Body) -> Body:
     events = (_record(START_EVENT), *call, _record(STOP_EVENT))
     # the runner puts the time between the events where the stamp stands
-    return (
-        *parts.before,
-        Lap(),
-        *events,
-        Lap(ENQUEUE),
-        synchronise("result"),
-        Lap(SYNCHRONISE),
-        Stamp(TIME),
-        *parts.after,
-    )
+    return _waited(replace(parts, after=(Stamp(TIME), *parts.after)), events)
 
 
 def _spin_gated(parts: CutBody, call: Body) -> Body:
@@ -256,11 +247,9 @@ def uses_events(stage: Stage) -> bool:
     return any(isinstance(node, Step) and node.op == "record" for body in stage.variants for node, _ in walk(body))
 
 
-def _once(cell: Cell) -> Multiplicity:
-    return Multiplicity()
-
-
-def with_timing(benchmark: Benchmark, multiplicity: Callable[[Cell], Multiplicity] = _once) -> Benchmark:
+def with_timing(
+    benchmark: Benchmark, multiplicity: Callable[[Cell], Multiplicity] = lambda cell: Multiplicity()
+) -> Benchmark:
     """The benchmark whose program is timed by the mode of its cell; cells without a mode stay as they are.
 
     Args:

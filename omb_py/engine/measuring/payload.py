@@ -547,9 +547,7 @@ def repeatable(nodes: Body, persistent: Mapping[int, Step] = _NOTHING) -> bool:
     """
     for node, _ in walk(nodes):
         if isinstance(node, Step):
-            if node.operands.get("call", node.op) in ADDING:
-                return False
-            if node.op in ("sendrecv_replace", "reduce_local"):
+            if node.operands.get("call", node.op) in ADDING or node.op in ("sendrecv_replace", "reduce_local"):
                 return False
             for step in started(node, persistent):
                 if "in_place" in step.operands and base(step.op) in (*REDUCTIONS, "alltoall", *_PERSONAL):
