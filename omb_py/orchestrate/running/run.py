@@ -66,14 +66,14 @@ def execute_run(request: Request) -> RunOutcome:
     try:
         checked = resolve_alone(request)
     except OmbError as error:
-        if joined is None or joined.rank == 0 or not _joins(request):
+        if joined is None or joined.rank == 0 or not joins(request):
             raise
         let_rank_0_speak()
         return RunOutcome(error.exit_code, "", root=False)
     return run_checked(checked)
 
 
-def _joins(request: Request) -> bool:
+def joins(request: Request) -> bool:
     """Whether the processes of a launcher around us are to be the ranks of this request."""
     return request.launching.launcher in ("auto", "none") and not in_process(request.backends)
 
@@ -81,7 +81,7 @@ def _joins(request: Request) -> bool:
 def run_checked(checked: CheckedRequest) -> RunOutcome:
     """Run a request. Raises OmbError; cells that were finished before stay in the store or its journal."""
     joined = joined_environment(os.environ)
-    if joined is not None and _joins(checked.asked):
+    if joined is not None and joins(checked.asked):
         from omb_py.orchestrate.running.joined_run import run_joined  # which imports this module
 
         return run_joined([checked], joined, checked.skips)
@@ -90,12 +90,8 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
     if ranks is None and not in_process(checked.request.backends):
         ranks = ranks_for(checked.benchmark, job_around(os.environ))
     checked = checked.on_ranks(ranks)
-    request, skips = checked.request, checked.skips
-    plans = plan_launches([checked])
-    notes = (
-        *(f"skipped: {skip.what}: {skip.reason}" for skip in skips),
-        *in_place_alone(checked),
-    )
+    request, plans = checked.request, plan_launches([checked])
+    notes = [*(f"skipped: {skip.what}: {skip.reason}" for skip in checked.skips), *in_place_alone(checked)]
     run = new_run(request, plans)
     say_busy(run)
     run.command.progress.plan([len(launch.cells) for launch in plans])
@@ -147,7 +143,7 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
         sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding, cell.device))
     tables = max(map(len, sides.values()), default=1)
     command = CommandState(progress_for(request.printing.quiet))
-    note = _quiet if request.printing.quiet else partial(_to_stderr, command)
+    note: Callable[[str], None] = (lambda text: None) if request.printing.quiet else partial(_to_stderr, command)
     run_id = run_id or f"{started}-{os.urandom(3).hex()}"
     held = RunLock(request.store, run_id) if request.store is not None else None
     return Run(run_id, seed, request, _printer(request, tables), {}, note=note, command=command, lock=held)
@@ -394,10 +390,6 @@ def describe_launch(launch: LaunchPlan) -> str:
 def _to_stderr(command: CommandState, text: str) -> None:
     command.progress.clear()
     print(f"omb-py: {text}", file=sys.stderr, flush=True)
-
-
-def _quiet(text: str) -> None:
-    """Show no note."""
 
 
 def unjoined(joined: Joined, size: int, library: str) -> EnvironmentProblem:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Final
 
 from omb_py.backends.registry import in_process
 from omb_py.engine.program.benchmark import Cell
@@ -26,12 +24,10 @@ from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
 from omb_py.orchestrate.running.lost_nodes import FEWEST_NODES, NodesLeft, NodesLost, all_hosts, start_on_nodes
 from omb_py.orchestrate.running.resume import SuiteProgress, note_new, progress, remaining
-from omb_py.orchestrate.running.run import describe_launch, finish, new_run, say_busy
+from omb_py.orchestrate.running.run import describe_launch, finish, joins, new_run, say_busy
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
 from omb_py.results.units import counted, listed
-
-NO_NODES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
@@ -67,7 +63,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     """
     requests, skips = expanded.requests, list(expanded.skips)
     joined = joined_environment(os.environ)
-    if requests and joined is not None and _joins(requests):
+    if joined is not None and any(map(joins, requests)):
         return run_joined(expanded.checked, joined, skips, resume).code
     launches = plan_launches(expanded.checked)
     stored = stored_progress(requests, resume)
@@ -131,11 +127,6 @@ class Rest:
         return launches if self.stored is None else remaining(launches, self.stored)
 
 
-def _joins(requests: Sequence[Request]) -> bool:
-    simulated = all(in_process(request.backends) for request in requests)
-    return requests[0].launching.launcher in ("auto", "none") and not simulated
-
-
 def stored_progress(requests: Sequence[Request], resume: str | None) -> SuiteProgress | None:
     """The progress of the run to resume; None for a new one. Raises UsageError."""
     if resume is None or not requests:
@@ -169,9 +160,7 @@ def begin_run(
     return run
 
 
-def exit_code_of(
-    run: Run, skips: Sequence[Skip], stored: SuiteProgress | None, lost: Mapping[str, str] = NO_NODES
-) -> int:
+def exit_code_of(run: Run, skips: Sequence[Skip], stored: SuiteProgress | None, lost: Collection[str] = ()) -> int:
     """Exit code of a suite that has ended, with `lost` nodes. Raises EnvironmentProblem: nothing could be measured."""
     if run.failed:
         return NEGATIVE
