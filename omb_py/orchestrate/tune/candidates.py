@@ -54,10 +54,8 @@ def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = N
         for value in values:
             _check(knob, value)
     main = [knob for knob in of_collective(library, collective) if chooses(knob) and _is_first(knob)]
-    algorithms: list[tuple[Knob, str]] = []
-    for knob in dict.fromkeys([*main, *(knob for knob in named if chooses(knob))]):
-        words = named.get(knob) or _own_choices(knob)
-        algorithms += [(knob, word) for word in words]
+    deciding = dict.fromkeys([*main, *(knob for knob in named if chooses(knob))])
+    algorithms = [(knob, word) for knob in deciding for word in named.get(knob) or _own_choices(knob)]
     others = {knob: values for knob, values in named.items() if not chooses(knob)}
     settings = []
     if library.joined:

@@ -148,7 +148,7 @@ def listing(library: LibraryKnobs, name: str = "", every: bool = False) -> Docum
         exit_code=OK,
         data=lambda: {**_facts(library), "collective": collective or None, "knobs": [_as_data(k) for k in chosen]},
         tables=[TextTable(_HEADS, [_row(knob) for knob in chosen], left=_HEADS, spare=("what it is", "values"))],
-        notes=_sources(chosen),
+        notes=[f"source: {source}" for source in dict.fromkeys(knob.source for knob in chosen if knob.source)],
     )
 
 
@@ -172,10 +172,6 @@ def _row(knob: Knob) -> list[str]:
 def _first_words(text: str) -> str:
     sentence = text.split("\n")[0].split(". ")[0].rstrip(".")
     return sentence if len(sentence) <= _FIRST_WORDS else sentence[:_FIRST_WORDS].rsplit(" ", 1)[0] + " …"
-
-
-def _sources(knobs: Sequence[Knob]) -> list[str]:
-    return [f"source: {source}" for source in dict.fromkeys(knob.source for knob in knobs if knob.source)]
 
 
 def _as_data(knob: Knob) -> dict[str, object]:

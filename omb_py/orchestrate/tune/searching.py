@@ -87,11 +87,8 @@ def search_all(searching: Sequence[Searching], launcher: TuneLauncher, store: Pa
     while left:
         for searcher in tuple(left):
             wanted = searcher.search.next_block()
-            if not wanted:
-                left.remove(searcher)
-                continue
-            if launcher.left_s <= 0:
-                searcher.stopped = True
+            if not wanted or launcher.left_s <= 0:
+                searcher.stopped = bool(wanted)
                 left.remove(searcher)
                 continue
             number, run = searcher.search.block + 1, launcher.run

@@ -125,7 +125,7 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
     groups = groups_of(searching, called=request.step is not None)
     with resumable(lambda: kept_text(run, resumes=True), run, resumes=True):
         try:
-            _trial(launcher, searching[0])
+            launcher(searching[0].checked, searching[0].plan, DEFAULT, TRIAL, searching[0].search.sizes[:1])
             step = _step(request.step, launcher)
             search_all(searching, launcher, store)
             groups = _sayable(groups, request, launcher)
@@ -212,10 +212,6 @@ def _begin(
     run = new_run(replace(first, seed=int(design["seed"])), list(plans), run_id)
     run.note(f"run {run_id} is resumed: {sum(map(len, stored.launches.values()))} launches are in the store")
     return stored, run
-
-
-def _trial(launcher: TuneLauncher, searcher: Searching) -> None:
-    launcher(searcher.checked, searcher.plan, DEFAULT, TRIAL, searcher.search.sizes[:1])
 
 
 def _step(step: CheckedRequest | None, launcher: TuneLauncher) -> CheckedRequest | None:
