@@ -103,12 +103,9 @@ def compact(
     last = ((now or datetime.now(UTC)) - older_than).date() - timedelta(1)
     if dry_run:
         return [_planned(group) for group in _groups(root, last)]
-    merged = []
     with tidying(root):
-        for group in list(_groups(root, last)):
-            result = merge(root, group, on_skip)
-            if result is not None:
-                merged.append(result)
+        groups = list(_groups(root, last))
+        merged = [result for group in groups if (result := merge(root, group, on_skip)) is not None]
     if merged:  # so that no reader has to make the index of all that was moved
         listed = entries(root)
         if len(listed) >= summary_index.WORTH:

@@ -49,10 +49,7 @@ def verify(store: str | Path) -> Iterator[Checked]:
     listed = entries(root, problems.__setitem__)
     for path, why in problems.items():
         yield Checked(path, "unreadable", note=why)
-    for entry in listed:
-        verdict = _check(entry, listed)
-        if verdict is not None:
-            yield verdict
+    yield from filter(None, (_check(entry, listed) for entry in listed))
 
 
 def _check(entry: StoreFile, listed: list[StoreFile]) -> Checked | None:

@@ -187,9 +187,8 @@ def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
         known = [typed(column, v) for v in values if v is not None]
         kind = schema.arrow_type(column.kind)
         if 0 < len(known) <= _FEW_VALUES:
-            condition = ds.field(name) == pa.scalar(known[0], type=kind)
-            for value in known[1:]:
-                condition = condition | (ds.field(name) == pa.scalar(value, type=kind))
+            equal = (ds.field(name) == pa.scalar(value, type=kind) for value in known)
+            condition = functools.reduce(operator.or_, equal)
         else:
             condition = ds.field(name).isin(pa.array(known, type=kind))
         if len(known) < len(values):
