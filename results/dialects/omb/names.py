@@ -119,6 +119,15 @@ def columns(head: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_rate(head: str) -> bool:
+    """Whether the results below a head are rates in MB/s; else they are times.
+
+    >>> is_rate("# Size      Bandwidth (MB/s)"), is_rate("# Size       Avg Latency(us)")
+    (True, False)
+    """
+    return "MB/s" in head
+
+
 def dtype_of(text: str) -> str:
     """Convert the type in a ``# Datatype:`` line to omb-py's name. Raises BadTable."""
     name = text.strip().removesuffix(".").strip()

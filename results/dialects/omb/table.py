@@ -68,6 +68,8 @@ class Building:
     device: str | None = None
     source: str = SOURCE
     columns: tuple[str, ...] = ()
+    rated: bool | None = None
+    """Whether the head says MB/s; None before a head, and of ``mbw_mr -V``, whose head says no unit."""
     windows: tuple[int, ...] = ()
     """The columns of ``mbw_mr -V``."""
     checked: bool = False
@@ -152,8 +154,20 @@ class Building:
             if self.rows and columns != self.columns:
                 raise BadTable("a head with other columns: the title of a further table is missing")
             self.columns, self.length = columns, len(text.rstrip())
+            self._take_unit(names.is_rate(text))
             return True
         return False
+
+    def _take_unit(self, rated: bool) -> None:
+        """Take the kind of result from a head; only omb-py's own benchmarks have no title that says it too."""
+        self.rated = rated
+        if self.benchmark in TITLES and rated != self._is_rate_by_title():
+            says, means = ("MB/s", "us") if rated else ("us", "MB/s")
+            raise BadTable(f"the head says {says}, and {self.benchmark} is measured in {means}")
+
+    def _is_rate_by_title(self) -> bool:
+        title = TITLES.get(self.benchmark)
+        return title is not None and title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
 
     def _row(self, line: LogLine) -> bool:
         words = line.text.split()
@@ -256,8 +270,7 @@ class Building:
         return False
 
     def _blank(self) -> ImportedRow:
-        title = TITLES.get(self.benchmark)
-        rate = title is not None and title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
+        rate = self._is_rate_by_title() if self.rated is None else self.rated
         kind = family(self.benchmark)
         two = self.benchmark not in ("multi_lat", "mbw_mr", "bw_fan_in", "bw_fan_out")
         return {

@@ -139,6 +139,19 @@ class TestOtherVersions:
             assert [table.rows[0]["validated"] for table in found.tables] == [True], prefix
         assert len(parse("\n".join(lines).encode("utf-16"), Context()).tables) == 1
 
+    @pytest.mark.parametrize("name", ["uniband", "biband", "uniband_mt", "biband_mt"])
+    def test_a_rate_of_a_benchmark_that_omb_lacks(self, name: str, tmp_path: Path) -> None:
+        head = "# Datatype: MPI_CHAR.\n# Size      Bandwidth (MB/s)\n"
+        text = f"\n# omb-py {name} Test v0.1.0\n{head}8                     496.12\n"
+        [row] = read(text).tables[0].rows
+        assert (row["metric"], row["unit"], row["value"]) == ("bandwidth", "MB/s", 496.12)
+        assert through_the_store(text, tmp_path).endswith(text[1:])
+
+    def test_a_time_of_a_benchmark_that_omb_lacks(self) -> None:
+        text = "# omb-py pingping Test v0.1.0\n# Size       Avg Latency(us)\n8                       1.25\n"
+        [row] = read(text).tables[0].rows
+        assert (row["metric"], row["unit"], row["value"]) == ("latency", "us", 1.25)
+
 
 class TestDamage:
     def test_a_row_cut_off_is_left_out(self) -> None:
@@ -190,6 +203,11 @@ class TestDamage:
         found = read(text)
         assert "without its title; say what it is with --benchmark NAME" in str(found.problems[0])
         assert read(text, benchmark="bibw").tables[0].benchmark == "bibw"
+
+    def test_a_benchmark_that_contradicts_the_head_is_refused(self) -> None:
+        found = read(OMB["bw"].split("\n", 3)[3], benchmark="latency")
+        assert not found.tables
+        assert "the head says MB/s, and latency is measured in us" in str(found.problems[0])
 
     def test_two_benchmarks_with_one_title(self) -> None:
         assert read(OMB["bw"], benchmark="bw_fan_in").tables[0].benchmark == "bw_fan_in"
