@@ -52,10 +52,19 @@ def caveat_line(caveats: Mapping[str, str]) -> str:
     return " ".join(("#", *(f"[ {name}: {word} ]" for name, word in caveats.items()))) if caveats else ""
 
 
-def parameters_of_caveats(content: str) -> dict[str, str]:
-    """The parameters that a comment of :func:`caveat_line` names; empty for any other line."""
+def named_in(content: str) -> dict[str, str]:
+    """What a comment names in brackets, as :func:`caveat_line` writes it; empty for any other line.
+
+    >>> named_in("# [ backend: gloo ] [ ranks: 2 ]")
+    {'backend': 'gloo', 'ranks': '2'}
+    """
     if not (content.startswith("# [ ") and content.endswith(" ]")):
         return {}
-    values = {words: mark for mark, words in STAGING.items()}
     pairs = (part.partition(": ") for part in content[4:-2].split(" ] [ "))
-    return {KEYS[name]: values.get(word, word)[:80] for name, _, word in pairs if name in KEYS}
+    return {name: word for name, _, word in pairs}
+
+
+def parameters_of_caveats(content: str) -> dict[str, str]:
+    """The parameters that a comment of :func:`caveat_line` names; empty for any other line."""
+    values = {words: mark for mark, words in STAGING.items()}
+    return {KEYS[name]: values.get(word, word)[:80] for name, word in named_in(content).items() if name in KEYS}

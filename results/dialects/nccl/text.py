@@ -70,7 +70,9 @@ _SCATTERED: Final = ("reduce_scatter", "reduce_scatter_block")
 _NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
 _NAMES["reduce_scatter_block"] = "reduce_scatter"
 _OWN = "omb-py"
-_ONE_TABLE = ("benchmark", "launch_id", "library_version", "binding", "device", "buffer", "process_sync", "cache")
+_ONE_TABLE = tuple(
+    ("benchmark launch_id backend library_version binding device buffer process_sync cache ranks threads").split()
+)
 """Rows that are equal in these columns share a table."""
 _BOTH_HALVES = ("launch_id", "benchmark", "binding", "dtype", "size_bytes")
 """Columns in which the halves of a line are equal."""
@@ -245,7 +247,7 @@ def real(value: float, width: int) -> str:
 
 
 def to_nccl(rows: Iterable[Row], provenance: Provenances = lambda launch_id: {}) -> str:
-    """Rows of the store as nccl-tests would print them, with a table for each launch and collective.
+    """Rows of the store as nccl-tests would print them, with a table for each launch, collective and number of ranks.
 
     The timing mode is not checked, since the text does not state it. Rows of other benchmarks are left out, so the text
     may be empty.
@@ -258,16 +260,28 @@ def to_nccl(rows: Iterable[Row], provenance: Provenances = lambda launch_id: {})
 
 
 def pair_halves(rows: Iterable[Row]) -> list[list[dict[bool, Row]]]:
-    """The lines of each table, as rows by whether they were measured in place; without rows of other benchmarks."""
-    tables: dict[tuple[object, ...], dict[tuple[object, ...], dict[bool, Row]]] = {}
-    for row in rows:
-        if row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None:
-            groups = (row.get("parameters") or {}).get("groups")
-            table = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), groups, remarks(row)), {})
-            named = (row.get(key) for key in ("dtype", "op", "root"))
-            cell = (total_bytes(row), element_count(row), *named, _repeat(row))
-            table.setdefault(cell, {})[bool(row.get("in_place"))] = row
-    return [[*table.values()] for table in tables.values()]
+    """The lines of each table, as rows by whether they were measured in place; without rows of other benchmarks.
+
+    A cell that stands there twice begins a further table, so that no row takes the place of another.
+    """
+    tables: dict[tuple[object, ...], list[dict[tuple[object, ...], dict[bool, Row]]]] = {}
+    for row in filter(is_shown, rows):
+        groups = (row.get("parameters") or {}).get("groups")
+        alike = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), groups, remarks(row)), [])
+        named = (row.get(key) for key in ("dtype", "op", "root"))
+        cell = (total_bytes(row), element_count(row), *named, _repeat(row))
+        half = bool(row.get("in_place"))
+        table = next((table for table in alike if half not in table.get(cell, ())), None)
+        if table is None:
+            table = {}
+            alike.append(table)
+        table.setdefault(cell, {})[half] = row
+    return [[*table.values()] for alike in tables.values() for table in alike]
+
+
+def is_shown(row: Row) -> bool:
+    """Whether nccl-tests' table can show a row of the store."""
+    return row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None
 
 
 def remarks(row: Row) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.results.caveats import parameters_of_caveats
+from omb_py.results.caveats import named_in, parameters_of_caveats
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.titles import TITLED_LIBRARIES, TITLES, family
@@ -102,7 +102,8 @@ class Building:
     def _detail(self, text: str) -> bool:
         content = text.strip()
         again = content.startswith("# Datatype:") and (self.after_blank or self.dtype is None)
-        if self.rows and (again or _BELOW_A_TITLE.match(content)):
+        ranks = named_in(content).get("ranks", "")
+        if self.rows and (again or ranks or _BELOW_A_TITLE.match(content)):
             raise BadTable(f"{shown(content)} after rows: the title of a further table is missing")
         if match := _WINDOWED.fullmatch(text):
             self.prelude.ranks = whole(match[1], INT32 // 2) * 2
@@ -120,8 +121,9 @@ class Building:
             self.dtype = names.dtype_of(content.partition(":")[2])
         elif match := _BUFFERS.fullmatch(text):
             self.prelude.parameters["buffers"] = f"{match[1]}, {match[2]}"[:80]
-        elif own := parameters_of_caveats(content):
+        elif (own := parameters_of_caveats(content)) or ranks:
             self.prelude.parameters |= own
+            self.prelude.ranks = whole(ranks, INT32) if ranks else self.prelude.ranks
         elif content == "# Message Rate Profile":
             self.rate_table = True
             self.rates = -1

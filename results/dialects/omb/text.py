@@ -371,6 +371,15 @@ def _special_lines(row: Row) -> list[str]:
     return [f"# Partitions: {parameters['partitions']}\t"] if "partitions" in parameters else []
 
 
+def lacks_ranks(row: Row) -> bool:
+    """Whether a row has a number of ranks that no other line of its table says."""
+    said = ("[ pairs: ", "[ ranks: ", "Dimensions size", "#Using ")
+    lines = (*_special_lines(row), *lines_before(row))
+    return (
+        bool(row.get("ranks")) and row.get("family") != "startup" and not any(w in text for text in lines for w in said)
+    )
+
+
 _SIDES = {
     "thread_counts": ("# Number of Sender threads: {} ", "# Number of Receiver threads: {}"),
     "process_counts": ("# Number of forked processes in sender: {}", "# Number of forked processes in receiver: {}"),

@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.engine.program.dtypes import DTYPES
+from omb_py.results.caveats import caveat_line
 from omb_py.results.dialects.dialect import TextOptions, Transcript
-from omb_py.results.dialects.omb.text import closing, details, message_rate, parameters_of, printed_rate, text_of
+from omb_py.results.dialects.omb.text import (
+    closing,
+    details,
+    lacks_ranks,
+    message_rate,
+    parameters_of,
+    printed_rate,
+    text_of,
+)
 from omb_py.results.dialects.omb.titles import TITLES, version_of
 from omb_py.results.store.row import Row
 
@@ -106,8 +115,7 @@ class OmbTranscript(Transcript):
             return text + self._windows.row(row)
         form = text_of(row, options.full, row["validated"] is not None, options.percentiles, any(options.sizes))
         if options.facts:
-            line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in options.facts.items())}"
-            form = replace(form, details=(*form.details, line))
+            form = replace(form, details=(*form.details, caveat_line(options.facts)))
         if first or row["dtype"] != self._dtype:
             text += form.header(row["dtype"], first)
         self._dtype = row["dtype"]
@@ -126,7 +134,7 @@ class OmbTranscript(Transcript):
 
 
 def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = False) -> str:
-    """The rows as OMB would have printed them, with a table for each launch, library, binding and benchmark.
+    """The rows as OMB would have printed them, with a table for each launch, library, binding, benchmark and ranks.
 
     Args:
         rows: rows of the store.
@@ -134,9 +142,12 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
         full: whether to print Min, Max and Iterations too.
 
     A table has a Validation column when any of its rows was validated. A benchmark that OMB does not have gets a table
-    in the same style.
+    in the same style. Where a benchmark has several numbers of ranks, each table says its own, as those of a run do.
     """
     out: list[str] = []
+    ranks: dict[str, set[int | None]] = {}
+    for row in rows:
+        ranks.setdefault(row["benchmark"], set()).add(row.get("ranks"))
     for table in _tables(rows):
         checked = any(row.get("validated") is not None for row in table)
         if is_varied(table[0]):
@@ -144,6 +155,8 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
             out += [*map(windows.row, table), windows.end()]
             continue
         text = text_of(table[0], full, checked, percentiles, any(row["size_bytes"] for row in table))
+        if len(ranks[text.benchmark]) > 1 and lacks_ranks(table[0]):
+            text = replace(text, details=(*text.details, caveat_line({"ranks": str(table[0]["ranks"])})))
         dtype: str | None = None
         for index, row in enumerate(table):
             if index == 0 or row.get("dtype") != dtype:
@@ -158,7 +171,7 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
 
 _ONE_TABLE = tuple(
     (
-        "launch_id benchmark backend library_version binding device buffer op window root process_sync cache "
+        "launch_id benchmark backend library_version binding device buffer op window root process_sync cache ranks "
         "threads datatype_layout in_place"
     ).split()
 )

@@ -204,6 +204,12 @@ def test_threads_are_in_the_head_and_have_as_many_repetitions_each() -> None:
     assert "defects" not in title({**row, "benchmark": "bcast_mt", "validated": True})
 
 
+def test_each_number_of_threads_has_a_table() -> None:
+    row = {**ROW, "benchmark": "exchange_mt", "size_bytes": 8}
+    text = to_imb([{**row, "threads": 1}, {**row, "threads": 2}])
+    assert re.findall(r"\(threads: (\d)\)", text) == ["1", "2"]
+
+
 def test_the_header_of_threads_is_a_title_alone() -> None:
     row = {**ROW, "benchmark": "bcast_mt", "ranks": 2, "threads": 2}
     ours, theirs = (text.splitlines() for text in (to_imb([row]), printed(MT)))

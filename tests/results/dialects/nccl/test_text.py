@@ -61,6 +61,16 @@ class TestRows:
             "# Collective test concluded: all_reduce_perf\n"
         )
 
+    @pytest.mark.parametrize("differs", [{"ranks": (2, 4)}, {"parameters": ({"a": "1"}, {"a": "2"})}])
+    def test_rows_that_differ_elsewhere_have_tables_of_their_own(self, make_row, differs: dict[str, Any]) -> None:
+        (name, values), same = *differs.items(), {"op": "sum", "dtype": "float32"}
+        rows = [make_row(**same, size_bytes=size, value=3.0, **{name: value}) for size in (4, 8) for value in values]
+        tables = to_nccl(rows).split("# Collective test starting: ")[1:]
+        assert [[line.split()[0] for line in table.splitlines() if line.startswith("  ")] for table in tables] == [
+            ["4", "8"],
+            ["4", "8"],
+        ]
+
     def test_the_count_of_blocks_is_one_ranks(self, make_row) -> None:
         for name, size, count in (("allgather", 256, 64), ("reduce_scatter", 1024, 64), ("bcast", 1024, 256)):
             row = make_row(benchmark=name, dtype="int32", ranks=4, size_bytes=size, bytes_total=1024, value=1.0)

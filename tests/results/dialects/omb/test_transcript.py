@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from omb_py.results.dialects.omb.transcript import WINDOWS, WindowTables, to_osu
+from omb_py.results.dialects.parse import parse
+from omb_py.results.dialects.reading import Context
 
 BANDWIDTHS = (0.11, 0.26, 0.50, 0.77, 1.46, 2.00, 2.88, 3.09)
 RATES = "110000.00   260000.00   500000.00   770000.00  1460000.00  2000000.00  2880000.00  3090000.00"
@@ -85,3 +87,19 @@ def test_what_an_interruption_cut_off_is_printed() -> None:
 
 def test_stored_rows_print_as_live_ones_did() -> None:
     assert to_osu([{**row, "backend": "mpi", "binding": "native"} for row in rows()]) == FIRST + SECOND
+
+
+def test_tables_of_several_numbers_of_ranks_say_their_own() -> None:
+    common = {"benchmark": "allreduce", "launch_id": "a", "family": "collective", "unit": "us", "dtype": "int32"}
+    rows = [{**common, "ranks": n, "size_bytes": size, "value": 1.0 * n} for size in (4, 8) for n in (2, 4)]
+    assert to_osu(rows).count("# Size") == 2
+    titled = "\n# OSU MPI Allreduce Latency Test v7.5\n# [ ranks: {} ]\n# Datatype: MPI_INT.\n# Size"
+    assert all(titled.format(n) in to_osu(rows) for n in (2, 4))
+    tables = parse(to_osu(rows).encode(), Context()).tables
+    assert [(row["ranks"], row["size_bytes"]) for table in tables for row in table.rows] == [
+        (2, 4),
+        (2, 8),
+        (4, 4),
+        (4, 8),
+    ]
+    assert "ranks:" not in to_osu([row for row in rows if row["ranks"] == 2])
