@@ -210,6 +210,7 @@ def _row(part: _OpenTable, cells: Mapping[str, str]) -> ImportedRow:
         "unit": "MB/s" if rate else "us",
         "value": result(value),
         "metrics": metrics,
+        "validated": number(cells["defects"]) == 0 if "defects" in cells else None,
         "parameters": {**part.parameters, **({"group": cells["group"]} if "group" in cells else {})},
         "text_dialect": DIALECT,
     }

@@ -215,7 +215,7 @@ def line(row: Row) -> str:
     numbers.append((row.get("iterations") or 0) // threads)
     cells = [f"{number:>{WIDTH}d}" for number in numbers]
     heads = _columns(form, row)[len(numbers) :]
-    figures = [*_figures(form, row), *([float(row.get("wrong_bytes") or 0)] if heads[-1] == "defects" else [])]
+    figures = [*_figures(form, row), *([_defects(row)] if heads[-1] == "defects" else [])]
     cells += [f"{v:{WIDTH}.{0 if head == 'Msg/sec' else 2}f}" for head, v in zip(heads, figures, strict=True)]
     return "".join(cells) + "\n"
 
@@ -376,6 +376,13 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
             yield from (mean, _rate(reported, ranks * size, high), _messages(metrics, ranks, high))
         case "passive":
             yield from (float(metrics["pure"]), float(metrics["overall"]))
+
+
+def _defects(row: Row) -> float:
+    """The wrong bytes of a check, or what another tool counted; 1 where a check failed and nobody counted."""
+    metrics = row.get("metrics") or {}
+    counted = metrics.get("defects", metrics.get("wrong_elements", row.get("wrong_bytes")))
+    return float(row.get("validated") is False if counted is None else counted)
 
 
 def _bytes(form: Form, row: Row) -> int:

@@ -97,3 +97,19 @@ Group        #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
     whole = read(MPI1.split("#-----")[0] + table)
     assert not whole.problems
     assert [row["size_bytes"] for row in whole.tables[0].rows] == [4, 4]
+
+
+CHECKED = """\
+# Benchmarking Allreduce
+# #processes = 4
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]      defects
+            8            3         2.00         2.00         2.00         0.00
+           16            3         2.00         2.00         2.00         1.00
+           32            3         2.00         2.00         2.00          nan
+"""
+
+
+def test_defects_are_verdicts() -> None:
+    [table] = read(CHECKED).tables
+    assert [row["validated"] for row in table.rows] == [True, False, False]
+    assert [row["validated"] for row in read(MPI1).tables[1].rows] == [None, None]

@@ -234,6 +234,14 @@ def test_checked_rows_have_a_column_of_defects() -> None:
     row = {**ROW, "validated": False, "wrong_bytes": 3}
     assert title(row).splitlines()[-1].endswith("Mbytes/sec      defects")
     assert line(row).endswith("         3.00\n")
+    assert line({**ROW, "validated": False}).endswith("         1.00\n"), "another tool counts nothing"
+
+
+def test_defects_come_back_from_the_store() -> None:
+    rows = [{**ROW, "size_bytes": 8 + wrong, "validated": wrong == 0, "wrong_bytes": wrong} for wrong in (0, 3)]
+    [table] = parse(to_imb(rows).encode(), Context()).tables
+    again = to_imb([{**row, "launch_id": "a-0"} for row in table.rows])
+    assert [text.split()[-1] for text in again.splitlines() if text.split()[:1] in (["8"], ["11"])] == ["0.00", "3.00"]
 
 
 @pytest.mark.parametrize(
