@@ -110,6 +110,11 @@ def benchmark_of(name: str) -> str | None:
     return _NAMES.get(name.lower())
 
 
+def reduces(name: str) -> bool:
+    """Whether IMB's benchmark combines elements, so that its type is that for reductions."""
+    return any(word in name.lower() for word in ("reduce", "accumulate", "fetch_and_op"))
+
+
 def counts_a_block(benchmark: str, version: str | None = None) -> bool:
     """Whether IMB's ``#bytes`` are those of the block that each rank receives, where ours are those of the vector.
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omb_py.results.dialects.imb.names import benchmark_of, counts_a_block
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.results.dialects.imb.names import benchmark_of, counts_a_block, reduces
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT, family
 from omb_py.results.dialects.reading import (
     INT32,
+    OWN_TEXT,
     BadTable,
     Context,
     ImportedRow,
@@ -28,14 +30,17 @@ from omb_py.results.dialects.reading import (
 
 SOURCE = "IMB"
 
-_BANNER = re.compile(r"\s*#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite)? ?(?:V(?:ersion)? ?)?(\d[\w.]*)?.*")
+_BANNER = re.compile(
+    r"\s*#\s+(?:omb-py (?P<own>\S{1,60}) in the layout of )?"
+    r"Intel ?\(R\) MPI Benchmark(?:s| Suite)? ?(?:V(?:ersion)? ?)?(?P<version>\d[\w.]*)?.*"
+)
 _TITLE = re.compile(r"\s*# Benchmarking (?:Multi-)?(?P<name>[A-Za-z0-9_]+)\s*(?P<more>\(.*\))?\s*")
 _PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b(?: \(threads: (\d{1,6})\))?.*")
 _WINDOW = re.compile(r"\s*# window_size = (\d{1,9})\s*")
 _GROUPS = re.compile(r"\s*# \( ?(\d{1,9}) groups of (\d{1,9}) processes each running simultaneous.*")
 _MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
 _PREAMBLE = re.compile(
-    r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release)\s*:\s*(.*)"
+    r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release|Version)\s*:\s*(.*)"
 )
 
 _COLUMNS: Mapping[str, str] = {
@@ -55,8 +60,9 @@ _COLUMNS: Mapping[str, str] = {
     "stddev[%]": "stddev_pct",
     "defects": "defects",
 }
-_REDUCE = ("reduce", "accumulate", "fetch_and_op")
-_TYPES = {"MPI_BYTE": "byte", "MPI_CHAR": "char", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64"}
+_FACTS = ("MPI Version", "Machine", "System", "Release", "Version")
+"""Lines of the preamble that are kept with a launch."""
+_TYPES = {"MPI_BYTE": "byte", **{dtype.mpi: name for name, dtype in DTYPES.items()}}
 _RATES = ("uniband", "biband")
 
 
@@ -64,6 +70,10 @@ _RATES = ("uniband", "biband")
 class _Launch:
     number: int = 0
     version: str | None = None
+    """Version of the tool."""
+    layout: str | None = None
+    """Version of IMB whose text it is."""
+    source: str = SOURCE
     preamble: dict[str, str] = field(default_factory=dict)
 
 
@@ -104,7 +114,9 @@ class ImbText(LogReader[_OpenTable]):
     def above(self, line: LogLine) -> bool:
         if match := _BANNER.match(line.text):
             self.close()
-            self.launch = _Launch(self.launch.number + self.begun, match[1])
+            own, layout = match["own"], match["version"]
+            number = self.launch.number + self.begun
+            self.launch = _Launch(number, own or layout, layout, OWN_TEXT if own else SOURCE)
             self.begun = True
         elif match := _TITLE.fullmatch(line.text):
             self.close()
@@ -170,15 +182,15 @@ class ImbText(LogReader[_OpenTable]):
         if not part.rows:
             raise BadTable("no rows")
         launch, preamble = part.launch, part.launch.preamble
-        facts = {key: preamble[key] for key in preamble if key in ("MPI Version", "Machine", "System", "Release")}
+        facts = {key: preamble[key] for key in preamble if key in _FACTS}
         started = iso_time(preamble.get("Date", ""), "%a %b %d %H:%M:%S %Y")
         return ImportedTable(
-            SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started
+            launch.source, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started
         )
 
 
 def _row(part: _OpenTable, cells: Mapping[str, str]) -> ImportedRow:
-    benchmark, name = part.benchmark, part.name.lower()
+    benchmark = part.benchmark
     metrics: dict[str, float] = {}
     for key, word in cells.items():
         if key not in ("group", "size", "iterations", "value"):
@@ -189,18 +201,18 @@ def _row(part: _OpenTable, cells: Mapping[str, str]) -> ImportedRow:
         if "value" in cells
         else metrics.get("mbytes_per_s" if rate else "overall", metrics.get("pure"))
     )
-    reduces = any(word in name for word in _REDUCE)
-    mpi_type = part.launch.preamble.get("MPI_Datatype for reductions" if reduces else "MPI_Datatype", "")
+    launch = part.launch
+    mpi_type = launch.preamble.get("MPI_Datatype for reductions" if reduces(part.name) else "MPI_Datatype", "")
     return {
-        "source": SOURCE,
+        "source": launch.source,
         "benchmark": benchmark,
         "family": "pt2pt" if rate else family(benchmark),
         "backend": "mpi",
         "binding": "c",
-        "binding_version": f"IMB {part.launch.version}" if part.launch.version else None,
+        "binding_version": f"{launch.source} {launch.version}" if launch.version else None,
         "device": None,
         "dtype": _TYPES.get(mpi_type),
-        "op": _op(part, benchmark),
+        "op": _op(part),
         "ranks": part.ranks,
         "threads": part.threads,
         "window": part.window,
@@ -218,12 +230,12 @@ def _row(part: _OpenTable, cells: Mapping[str, str]) -> ImportedRow:
 
 def _size(part: _OpenTable, printed: int) -> int:
     """Our size of a line: in threads IMB adds up all of theirs, and of a reduce-scatter it counts a block."""
-    if counts_a_block(part.benchmark, part.launch.version):
+    if counts_a_block(part.benchmark, part.launch.layout):
         return printed * (part.ranks or 1)
     return printed // (part.threads or 1)
 
 
-def _op(part: _OpenTable, benchmark: str) -> str | None:
+def _op(part: _OpenTable) -> str | None:
     """The reduction, if the benchmark reduces and the file states it."""
     name = part.launch.preamble.get("MPI_Op", "").strip().lower().removeprefix("mpi_")
-    return (name or None) if "reduce" in benchmark else None
+    return (name or None) if reduces(part.name) else None

@@ -21,7 +21,8 @@ from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
-from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block
+from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block, reduces
+from omb_py.results.dialects.reading import OWN_TEXT
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ _EXPLAINED: Final = {
     )
 }
 """Lines below a name in the list of benchmarks."""
+_AS_PRINTED: Final = ("IMB", OWN_TEXT)
+"""Sources whose rows have IMB's own figures, which are not computed again."""
 _GRIDS: Final = {"stencil2d": 2, "stencil3d": 3}
 
 
@@ -111,6 +114,10 @@ class Header:
     when: datetime
     standard: str = ""
     """The version of the MPI standard; empty where it is not known: then the library stands in its place."""
+    reducing: Row | None = None
+    """The first row that reduces, which may come after others; where None, the first row where it does."""
+    imported: Mapping[str, object] | None = None
+    """What the tool that measured said of its machine; None for this machine."""
 
     def text(self) -> str:
         """The header of IMB-MPI1, -NBC and -RMA, that of IMB-P2P, whose lines all begin with #, or IMB-MT's title."""
@@ -118,7 +125,7 @@ class Header:
             rule = f"#{'-' * 66}\n"
             who = f"omb-py {__version__} in the layout of Intel(R) MPI Benchmarks 2021.11, MT part"
             return f"{rule}#    {who}    \n{rule}#\n"
-        plain, uname = self.form.part == "IMB-P2P", platform.uname()
+        plain = self.form.part == "IMB-P2P"
         rule = f"#{'-' * (60 if plain else 64)}\n"
         gap, end = ("#\n", "") if plain else ("\n", " ")
         library = f"{self.row.get('library') or ''} {self.row.get('library_version') or ''}".strip()
@@ -129,10 +136,7 @@ class Header:
         lengths = _lengths(self.sizes)
         facts = {
             "Date": f"{self.when:%a %b} {self.when.day:2d} {self.when:%H:%M:%S %Y}",
-            "Machine": uname.machine,
-            "System": uname.system,
-            "Release": uname.release,
-            "Version": uname.version,
+            **self._machine(),
             "MPI Version": self.standard or library,
         }
         lines = "".join(f"# {name:<22}: {value}\n" for name, value in facts.items())
@@ -146,20 +150,46 @@ class Header:
             return f"{head}{title}#\n{lengths}"
         return f"{head}{lengths}{self._types()}\n{title}"
 
+    def _machine(self) -> dict[str, object]:
+        if self.imported is not None:
+            return {name: self.imported.get(name, "") for name in ("Machine", "System", "Release", "Version")}
+        uname = platform.uname()
+        return {
+            "Machine": uname.machine,
+            "System": uname.system,
+            "Release": uname.release,
+            "Version": uname.version,
+        }
+
     def _types(self) -> str:
-        """The types as IMB names them: bytes for messages, floats for reductions; what was asked for, where it was."""
-        dtype = self.row.get("dtype")
-        named = DTYPES[dtype].mpi if dtype in DTYPES else "MPI_BYTE"
-        reduces = bool(self.row.get("op"))
-        name = "MPI_BYTE" if reduces or dtype == "char" else named
-        reduced = named if reduces else "MPI_FLOAT"
-        op = f"MPI_{str(self.row.get('op') or 'sum').upper()} "
+        """The types as IMB names them: bytes for messages, floats for reductions; what was asked for, where it was.
+
+        The type or operation of a row that another tool measured and did not name has no line.
+        """
+        row = self.row
+        reducing = self.reducing or (row if _reduces(row) else None)
+        moved: str | None = "MPI_BYTE"
+        if not _reduces(row) and row.get("dtype") not in ("char", "byte") and row.get("size_bytes") is not None:
+            moved = _mpi_type(row)
+        reduced = _mpi_type(reducing) if reducing else "MPI_FLOAT"
+        op = str(reducing.get("op") or "") if reducing else "sum"
         after = "" if self.form.part in ("MPI-NBC", "MPI-RMA") else " "
         blank = "#\n" if self.form.part == "MPI-NBC" else "# \n"
-        return (
-            f"# {'MPI_Datatype':<31}:   {name} \n# {'MPI_Datatype for reductions':<31}:   {reduced}{after}\n"
-            f"# {'MPI_Op':<31}:   {op} \n{blank}{blank}"
-        )
+        lines = {
+            f"# {'MPI_Datatype':<31}:   {moved} \n": moved,
+            f"# {'MPI_Datatype for reductions':<31}:   {reduced}{after}\n": reduced,
+            f"# {'MPI_Op':<31}:   MPI_{op.upper()}  \n": op,
+        }
+        return "".join(text for text, known in lines.items() if known) + 2 * blank
+
+
+def _reduces(row: Row) -> bool:
+    return bool(row.get("op")) or reduces(FORMS[str(row["benchmark"])].name)
+
+
+def _mpi_type(row: Row) -> str | None:
+    dtype = str(row.get("dtype"))
+    return DTYPES[dtype].mpi if dtype in DTYPES else None
 
 
 def _lengths(sizes: Sequence[int]) -> str:
@@ -211,7 +241,7 @@ def line(row: Row) -> str:
     """The line of one cell. In threads the repetitions are those of each."""
     form = form_of(row)
     numbers = [] if form.layout.startswith("sync") else [_bytes(form, row)]
-    threads = int(row.get("threads") or 1) if form.part == "MT" and row.get("source") != "IMB" else 1
+    threads = int(row.get("threads") or 1) if form.part == "MT" and row.get("source") not in _AS_PRINTED else 1
     numbers.append((row.get("iterations") or 0) // threads)
     cells = [f"{number:>{WIDTH}d}" for number in numbers]
     heads = _columns(form, row)[len(numbers) :]
@@ -268,12 +298,15 @@ def table_of(row: Row) -> tuple[object, ...]:
 def _launch(tables: Sequence[Sequence[Row]], each_group: bool, provenance: Provenances) -> str:
     first = tables[0][0]
     facts = provenance(str(first.get("launch_id")))
-    standard = str(facts.get("standard") or facts.get("MPI Version") or "")
+    imported = facts.get("imported") or None
+    standard = str(facts.get("standard") or (imported or {}).get("MPI Version") or "")
     sized = (row for rows in tables for row in rows if row["benchmark"] not in _ONE_ELEMENT)
     sizes = {bytes_of(row, int(row.get("size_bytes") or 0)) for row in sized}
     names = tuple(dict.fromkeys(form_of(rows[0]).name for rows in tables))
     started = datetime.fromisoformat(str(first["started_at"])) if first.get("started_at") else datetime.now()
-    header = Header(form_of(first), names, sorted(sizes), first, "omb-py results export", started, standard)
+    reducing = next((rows[0] for rows in tables if _reduces(rows[0])), None)
+    command = "omb-py results export"
+    header = Header(form_of(first), names, sorted(sizes), first, command, started, standard, reducing, imported)
     write = lines_of_groups if each_group else line
     body = "".join(title(rows[0], each_group) + "".join(map(write, rows)) for rows in tables)
     return header.text() + body + closing(header.form)
@@ -362,7 +395,7 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
             messages = form.scale * int(row.get("window") or 1) * pairs
             yield from (_rate(reported, messages * size, high), _messages(metrics, messages, high))
         case "mean_rate":  # of one message of a window
-            window = 1 if row.get("source") == "IMB" else int(row.get("window") or 1)
+            window = 1 if row.get("source") in _AS_PRINTED else int(row.get("window") or 1)
             messages = int(row["ranks"]) // 2 * int(row.get("threads") or 1)
             yield from (mean / window, _rate(reported, size, high / window))
             yield _messages(metrics, messages, mean / window)
@@ -370,7 +403,12 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
             overall, pure, compute = (float(metrics[name]) for name in ("overall", "pure", "compute"))
             hidden = (pure + compute - overall) / max(pure, compute) if max(pure, compute) > 0 else 0.0
             share = 100 * max(0.0, min(1.0, hidden))
-            yield from (overall, pure, compute, float(metrics["overlap_pct"]) if row.get("source") == "IMB" else share)
+            yield from (
+                overall,
+                pure,
+                compute,
+                float(metrics["overlap_pct"]) if row.get("source") in _AS_PRINTED else share,
+            )
         case "messages":
             ranks = int(row["ranks"])
             yield from (mean, _rate(reported, ranks * size, high), _messages(metrics, ranks, high))

@@ -8,7 +8,17 @@ from collections.abc import Sequence
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.table import Building, Prelude
-from omb_py.results.dialects.reading import INT32, BadTable, Context, ImportedTable, LogReader, Problem, shown, whole
+from omb_py.results.dialects.reading import (
+    INT32,
+    OWN_TEXT,
+    BadTable,
+    Context,
+    ImportedTable,
+    LogReader,
+    Problem,
+    shown,
+    whole,
+)
 
 _SIDES = (
     (re.compile(r"\s*# Number of Sender threads: (\d+)\s*"), "thread_counts"),
@@ -110,7 +120,7 @@ class OsuReader(LogReader[Building]):
         if own:
             self._open(line, own["text"], own["version"])
             if self.table is not None:
-                self.table.source = "omb-py text"
+                self.table.source = OWN_TEXT
             return True
         if not match:
             if line.text.lstrip().startswith("# OSU "):

@@ -237,6 +237,30 @@ def test_checked_rows_have_a_column_of_defects() -> None:
     assert line({**ROW, "validated": False}).endswith("         1.00\n"), "another tool counts nothing"
 
 
+def test_the_preamble_of_our_own_text_comes_back() -> None:
+    row = {**ROW, "benchmark": "allreduce", "dtype": "int32", "op": "max"}
+    [table] = parse(to_imb([row]).encode(), Context()).tables
+    assert {key: table.rows[0][key] for key in ("source", "dtype", "op")} == {
+        "source": "omb-py text",
+        "dtype": "int32",
+        "op": "max",
+    }
+    said = {"imported": {"MPI Version": "4.1", "Machine": "riscv64"}}
+    text = to_imb([{**stored, "launch_id": "a-0"} for stored in table.rows], provenance=lambda launch: said)
+    for wanted in ("MPI_Datatype for reductions    :   MPI_INT", "MPI_Op                         :   MPI_MAX"):
+        assert f"# {wanted} " in text
+    assert "# MPI Version           : 4.1\n" in text and "# Machine               : riscv64\n" in text
+
+
+def test_a_type_that_nobody_said_is_not_printed() -> None:
+    unknown = {**ROW, "source": "IMB", "dtype": None}
+    text = to_imb([{**unknown, "benchmark": "allreduce"}])
+    assert "MPI_FLOAT" not in text and "MPI_SUM" not in text
+    assert "MPI_BYTE" not in to_imb([unknown])
+    reducing = {**ROW, "benchmark": "allreduce", "dtype": "int32", "op": "sum"}
+    assert "# MPI_Datatype for reductions    :   MPI_INT " in to_imb([ROW, reducing])
+
+
 def test_defects_come_back_from_the_store() -> None:
     rows = [{**ROW, "size_bytes": 8 + wrong, "validated": wrong == 0, "wrong_bytes": wrong} for wrong in (0, 3)]
     [table] = parse(to_imb(rows).encode(), Context()).tables
