@@ -8,10 +8,12 @@ from datetime import datetime
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
+from omb_py import __version__
 from omb_py.grammar.json_values import JsonObject
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.dialects.nccl.text import (
     NO_ROOT,
+    SAID,
     TYPES,
     bus_bandwidth,
     element_count,
@@ -47,6 +49,7 @@ def rows_to_json(rows: Sequence[Row], facts: LaunchFacts) -> str:
         "out_of_bounds": {"count": wrong, "okay": _word(not wrong)},
         "average_bus_bandwidth": {"bandwidth": fmean(bus_bandwidth(row) or 0.0 for row in rows), "okay": "unchecked"},
         "errors": [],
+        "omb_py": {"version": __version__, **{key: str(first[key]) for key in SAID if first.get(key) is not None}},
     }
     return json.dumps(document, allow_nan=False) + "\n"
 

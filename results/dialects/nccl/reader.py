@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from omb_py.results.caveats import named_in
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.nccl.rows import (
     RCCL,
@@ -43,6 +44,7 @@ from omb_py.results.dialects.reading import (
 )
 
 _VERSION = re.compile(r"\s*# ([nr]ccl-tests) version (\S+)(?:.* [nr]ccl-library=(\d{1,7}))?")
+_OWN = re.compile(r"\s*# omb-py (\S+) in the layout of nccl-tests(?: (\[ .* \]))?\s*")
 _STARTING = re.compile(r"\s*# Collective test starting: (\S+)")
 _CONFIG = re.compile(r"\s*# nThread \d+ nGpus \d+ minBytes .*")
 _COMPILED = re.compile(r"\s*# NCCL Tests compiled with NCCL (\S+)")
@@ -55,7 +57,7 @@ _BOUNDS = re.compile(r"\s*#\s*Out of bounds values : (\d+) (\w+)")
 _LIBRARY = re.compile(r".*\b([NR])CCL version ?:? (\d+\.\d+(?:\.\d+)?)")
 _RCCL = re.compile(r"\s*rccl-tests: Version (\S+)")
 _FAILURE = re.compile(r"failure|error|abort|killed|time[- ]?out", re.IGNORECASE)
-_STARTS = (_VERSION, _STARTING, _CONFIG, _COMPILED, _HEAD)
+_STARTS = (_VERSION, _OWN, _STARTING, _CONFIG, _COMPILED, _HEAD)
 _TIMES = ("time", "cputime")
 _PLACES = 2
 _WIDE = 100
@@ -118,13 +120,17 @@ class NcclText(LogReader[_OpenTable]):
         return self._preamble(line.text) or self._head(line)
 
     def _preamble(self, text: str) -> bool:
-        begins = any(pattern.match(text) for pattern in (_VERSION, _STARTING, _CONFIG, _COMPILED, _DEVICES, _RCCL))
+        begins = any(
+            pattern.match(text) for pattern in (_VERSION, _OWN, _STARTING, _CONFIG, _COMPILED, _DEVICES, _RCCL)
+        )
         if begins and self.used:
             self.close()
             self.launch, self.number, self.used, self.copy = Launch(), self.number + 1, False, 1
         if match := _VERSION.match(text):
             self.launch.source, self.launch.version = match[1], match[2][:60]
             self.launch.library_version = library_version(int(match[3])) if match[3] else None
+        elif match := _OWN.fullmatch(text):
+            self.launch.take_own(match[1], named_in(f"# {match[2] or ''}"))
         elif match := _STARTING.match(text):
             self.launch.collective = collective_of(match[1])
         elif _CONFIG.match(text):
@@ -138,7 +144,7 @@ class NcclText(LogReader[_OpenTable]):
             if match[4].strip():
                 self.launch.device_names.add(match[4].strip())
         elif match := _LIBRARY.match(text):
-            self.launch.source = RCCL if match[1] == "R" else self.launch.source
+            self.launch.source = RCCL if match[1] == "R" and self.launch.own is None else self.launch.source
             self.launch.library_version = self.launch.library_version or match[2]
         else:
             self.seen.append(text)
@@ -270,11 +276,15 @@ class NcclText(LogReader[_OpenTable]):
         rows: list[ImportedRow] = []
         for (size, count, dtype, op, root), halves in part.rows:
             for half in halves:
+                if half.time_us is half.algbw is half.busbw is None:
+                    continue  # a placement that was not measured
                 row = make_row(launch, name, size, count, dtype, op, root, half)
                 row["text_dialect"] = "nccl-tests"
                 if row["validated"] is None and part.checked and "#wrong" not in part.halves[0]:
                     row["validated"] = True
                 rows.append(row)
+        if not rows:
+            raise BadTable("no placement was measured")
         return ImportedTable(
             launch.source, launch.version, rows[0]["benchmark"], part.line, part.number, rows, launch.facts
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from omb_py.results.dialects.nccl.text import BENCHMARKS, TYPES, itemsize
-from omb_py.results.dialects.reading import BadTable, ImportedRow, shown
+from omb_py.results.dialects.reading import INT32, OWN_TEXT, BadTable, ImportedRow, shown, whole
 from omb_py.results.statistics.bandwidth import FORMULAS
 
 NCCL, RCCL = "nccl-tests", "rccl-tests"
@@ -57,6 +57,27 @@ class Launch:
     batch: int | None = None
     timing: str | None = None
     facts: dict[str, object] = field(default_factory=dict)
+    own: Mapping[str, str] | None = None
+    """Columns that omb-py's own text says; None for that of another tool."""
+
+    def take_own(self, version: str, said: Mapping[str, str]) -> None:
+        """Take what omb-py's own text says of itself."""
+        self.source, self.version, self.own = OWN_TEXT, version[:60], said
+        self.timing = said.get("timing", self.timing)
+        self.ranks = whole(said["ranks"], INT32) if "ranks" in said else self.ranks
+
+    @property
+    def measured(self) -> dict[str, str | None]:
+        """What measured: of omb-py's own text what it says, else the library and the devices of the tool."""
+        if self.own is not None:
+            return {name: self.own.get(name) for name in ("backend", "library", "library_version", "binding", "device")}
+        return {
+            "backend": "nccl",
+            "library": _LIBRARIES[self.source],
+            "library_version": self.library_version,
+            "binding": "c",
+            "device": _DEVICES[self.source],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +234,9 @@ def make_row(
     row: ImportedRow = {
         "source": launch.source,
         "benchmark": BENCHMARKS[name],
-        "backend": "nccl",
+        **launch.measured,
         "family": "pt2pt" if name == "sendrecv" else "collective",
-        "library": _LIBRARIES[launch.source],
-        "library_version": launch.library_version,
-        "binding": "c",
         "binding_version": f"{launch.source} {launch.version}" if launch.version else None,
-        "device": _DEVICES[launch.source],
         "device_name": next(iter(launch.device_names)) if len(launch.device_names) == 1 else None,
         "dtype": dtype,
         "op": op,
@@ -229,7 +246,7 @@ def make_row(
         "batch": launch.batch,
         "ranks": launch.ranks,
         "nodes": nodes,
-        "devices": launch.devices or launch.ranks,
+        "devices": launch.devices or (launch.ranks if launch.own is None else None),
         "ranks_per_node": spread // nodes if spread and nodes and spread % nodes == 0 else None,
         "size_bytes": message,
         "bytes_per_rank": message,

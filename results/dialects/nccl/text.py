@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
@@ -70,6 +71,9 @@ _SCATTERED: Final = ("reduce_scatter", "reduce_scatter_block")
 _NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
 _NAMES["reduce_scatter_block"] = "reduce_scatter"
 _OWN = "omb-py"
+_TOOLS: Final = ("nccl-tests", "rccl-tests")
+SAID: Final = ("backend", "library", "library_version", "binding", "device", "timing", "ranks")
+"""Columns that the comment above a table says, where omb-py measured."""
 _ONE_TABLE = tuple(
     ("benchmark launch_id backend library_version binding device buffer process_sync cache ranks threads").split()
 )
@@ -152,6 +156,14 @@ def line(outside: Row | None, inside: Row | None, report: Sequence[str] = ()) ->
 def program_name(benchmark: str) -> str:
     """nccl-tests' program for one of our benchmarks."""
     return f"{_NAMES.get(benchmark, benchmark)}_perf"
+
+
+def measured_by(row: Row) -> str:
+    """The comment that says what measured a row, where nccl-tests did not: their text means NCCL on GPUs."""
+    if row.get("source") in _TOOLS:
+        return ""
+    said = caveat_line({key: str(row[key]) for key in SAID if row.get(key) is not None})
+    return f"# omb-py {__version__} in the layout of nccl-tests{said.removeprefix('#')}\n"
 
 
 def starting(benchmark: str) -> str:
@@ -249,7 +261,7 @@ def real(value: float, width: int) -> str:
 def to_nccl(rows: Iterable[Row], provenance: Provenances = lambda launch_id: {}) -> str:
     """Rows of the store as nccl-tests would print them, with a table for each launch, collective and number of ranks.
 
-    The timing mode is not checked, since the text does not state it. Rows of other benchmarks are left out, so the text
+    The timing mode is not checked. Rows of other benchmarks are left out, so the text
     may be empty.
 
     Args:
@@ -297,9 +309,11 @@ def remarks(row: Row) -> str:
 
 def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenances) -> str:
     rows = [row for halves in lines for row in halves.values()]
-    head = remarks(rows[0]) + starting(rows[0]["benchmark"]) + devices(provenance(rows[0]["launch_id"]), rows[0])
+    first = rows[0]
+    head = measured_by(first) + remarks(first) + starting(first["benchmark"])
+    head += devices(provenance(first["launch_id"]), first)
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
-    return head + header() + body + footer(rows) + concluded(rows[0]["benchmark"])
+    return head + header() + body + footer(rows) + concluded(first["benchmark"])
 
 
 def _repeat(row: Row) -> tuple[str, ...]:
@@ -376,9 +390,9 @@ class NcclTranscript(Transcript):
 
     def row(self, row: Row, options: TextOptions) -> str:
         check(row)
-        text, self._report = "", options.report
+        text, self._report = "" if self._begun else measured_by(row), options.report
         if (above := remarks(row)) != self._remarks:
-            text, self._remarks = self._flush() + above, above
+            text, self._remarks = text + self._flush() + above, above
         if not self._begun:
             text += starting(row["benchmark"]) + devices(self._facts, row) + header(options.report)
         self._begun = True

@@ -133,6 +133,10 @@ def _launch(document: Entry, args: list[str]) -> Launch:
         batch=_whole(config, "aggregated_iterations", INT32),
         timing=_timing(config),
     )
+    own = document.get("omb_py")
+    if isinstance(own, Mapping):
+        said = {str(key): str(value)[:80] for key, value in own.items()}
+        launch.take_own(said.get("version", ""), said)
     pairs = (str(text).partition("=") for text in _list(document.get("env")))
     launch.facts = {
         "file_version": document.get("version") if isinstance(document.get("version"), int) else None,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from omb_py.results.dialects.nccl.json_text import rows_to_json
 from omb_py.results.dialects.nccl.text import to_nccl
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context, Parsed
@@ -214,3 +215,27 @@ class TestRccl:
     def test_a_file_that_ends_early(self, text: str, line: int) -> None:
         found = read(text)
         assert not found.tables and found.problems[0].line == line
+
+
+class TestOurOwnText:
+    KNOWN: ClassVar[dict[str, Any]] = {
+        "backend": "mpi",
+        "library": "Open MPI",
+        "library_version": "5.0.7",
+        "binding": "native",
+        "device": "cpu",
+        "ranks": 2,
+        "timing": "local_max",
+    }
+
+    def test_is_of_what_it_says(self, make_row) -> None:
+        row = make_row(**self.KNOWN, op="sum", dtype="float32", size_bytes=8, value=1.0, in_place=False)
+        for text in (to_nccl([row]), rows_to_json([row], {})):
+            [again] = read(text).tables[0].rows
+            assert again["source"] == "omb-py text", text
+            assert {key: again[key] for key in self.KNOWN} == self.KNOWN
+
+    def test_is_of_nothing_known_where_it_says_nothing(self, make_row) -> None:
+        row = make_row(op="sum", dtype="float32", size_bytes=8, value=1.0) | dict.fromkeys(self.KNOWN)
+        [again] = read(to_nccl([row])).tables[0].rows
+        assert {key: again[key] for key in self.KNOWN} == dict.fromkeys(self.KNOWN)

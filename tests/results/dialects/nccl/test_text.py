@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py import __version__
 from omb_py.errors import UsageError
 from omb_py.printing.export import export
 from omb_py.results.dialects.dialect import USUAL_OPTIONS
@@ -35,6 +36,11 @@ def halves(text: str) -> tuple[list[str], list[str]]:
     return words[5:9], words[9:13]
 
 
+def below_the_first(text: str) -> str:
+    """The text below the line that says what measured."""
+    return text.partition("\n")[2]
+
+
 numbers = st.floats(0, 1e6, allow_nan=False).map(lambda x: round(x, 2))
 
 
@@ -49,13 +55,21 @@ def test_the_footer_has_the_mean_of_all_rows(make_row) -> None:
     assert footer(rows) == "# Out of bounds values : 1 FAILED\n# Avg bus bandwidth    : 15 \n#\n"
 
 
+def test_the_first_line_says_what_measured(make_row) -> None:
+    known = {"backend": "mpi", "library": "Open MPI", "library_version": "5.0.7", "device": "cpu", "ranks": 2}
+    row = make_row(**known, timing="local_max", dtype="float32", value=1.0)
+    said = "[ backend: mpi ] [ library: Open MPI ] [ library_version: 5.0.7 ] [ device: cpu ] [ timing: local_max ]"
+    assert to_nccl([row]).startswith(f"# omb-py {__version__} in the layout of nccl-tests {said} [ ranks: 2 ]\n")
+    assert to_nccl([{**row, "source": "nccl-tests"}]).startswith("# each call")
+
+
 class TestRows:
     def test_both_placements_stand_on_one_line(self, make_row) -> None:
         common = {"dtype": "float32", "op": "sum", "ranks": 2, "bytes_total": 1048576, "size_bytes": 1048576}
         out = make_row(**common, in_place=False, value=27.76, algbw_gbps=37.78, busbw_gbps=66.11, wrong_bytes=0)
         inside = make_row(**common, in_place=True, value=27.49, algbw_gbps=38.15, busbw_gbps=66.76)
         text = to_nccl([out, inside])
-        assert text.startswith("# Collective test starting: all_reduce_perf\n" + header() + PRINTED)
+        assert below_the_first(text).startswith("# Collective test starting: all_reduce_perf\n" + header() + PRINTED)
         assert text.endswith(
             "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 66.435 \n#\n"
             "# Collective test concluded: all_reduce_perf\n"
@@ -74,11 +88,11 @@ class TestRows:
     def test_the_count_of_blocks_is_one_ranks(self, make_row) -> None:
         for name, size, count in (("allgather", 256, 64), ("reduce_scatter", 1024, 64), ("bcast", 1024, 256)):
             row = make_row(benchmark=name, dtype="int32", ranks=4, size_bytes=size, bytes_total=1024, value=1.0)
-            assert to_nccl([row]).splitlines()[5].split()[:2] == ["1024", str(count)]
+            assert to_nccl([row]).splitlines()[6].split()[:2] == ["1024", str(count)]
 
     def test_wrong_bytes_are_elements(self, make_row) -> None:
         row = make_row(dtype="int32", ranks=1, size_bytes=8, value=1.0, validated=False, wrong_bytes=5)
-        words = to_nccl([row]).splitlines()[5].split()
+        words = to_nccl([row]).splitlines()[6].split()
         assert words[5:] == ["1.00", "N/A", "0.00", "2", "N/A", "N/A", "N/A", "N/A"]
 
     @pytest.mark.parametrize(
@@ -116,8 +130,9 @@ class TestRows:
 
     def test_calls_that_were_timed_alone_say_so(self, make_row) -> None:
         row = make_row(size_bytes=8, dtype="float32", bw_formula="nccl-tests:all_reduce", timing="local_max", value=1.0)
-        assert NcclTranscript().row(row, USUAL_OPTIONS).startswith("# each call was timed alone")
-        assert not NcclTranscript().row({**row, "timing": "pipelined"}, USUAL_OPTIONS).startswith("# each call")
+        alone = NcclTranscript().row(row, USUAL_OPTIONS)
+        assert below_the_first(alone).startswith("# each call was timed alone")
+        assert "# each call" not in NcclTranscript().row({**row, "timing": "pipelined"}, USUAL_OPTIONS)
 
     @pytest.mark.parametrize(
         ("timing", "mode", "above"),
@@ -128,7 +143,7 @@ class TestRows:
     ) -> None:
         row = make_row(size_bytes=8, dtype="float32", bw_formula="nccl-tests:all_reduce", timing=timing, value=1.0)
         row["parameters"] = {"timing_mode": mode}
-        assert NcclTranscript().row(row, USUAL_OPTIONS).startswith(above)
+        assert below_the_first(NcclTranscript().row(row, USUAL_OPTIONS)).startswith(above)
 
     def test_a_benchmark_that_nccl_tests_lacks_is_refused_by_the_export(self, make_row) -> None:
         with pytest.raises(UsageError, match="none of these rows is of a collective that nccl-tests has"):
@@ -194,7 +209,8 @@ class TestDevices:
         one, other = (make_row(dtype="float32", ranks=2, value=1.0, launch_id=name) for name in ("one", "other"))
         text = export([one, other], "nccl-tests", {"one": self.FACTS, "other": {}}.__getitem__)
         first, _, second = text.partition("# Collective test concluded: all_reduce_perf\n")
-        assert first.startswith(f"# Collective test starting: all_reduce_perf\n{devices(self.FACTS, {})}#\n#")
+        started = f"# Collective test starting: all_reduce_perf\n{devices(self.FACTS, {})}#\n#"
+        assert below_the_first(first).startswith(started)
         assert "Using devices" not in second and "Using devices" not in export([one], "nccl-tests")
 
     def test_say_the_group_of_each_rank(self, make_row) -> None:
