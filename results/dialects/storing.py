@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,9 @@ from typing import cast
 
 from omb_py import __version__
 from omb_py.errors import UsageError, nearest
+from omb_py.results.dialects.imb.names import FORMS, benchmark_of
+from omb_py.results.dialects.nccl.rows import collective_of
+from omb_py.results.dialects.nccl.text import BENCHMARKS
 from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context, ImportedRow, ImportedTable, Parsed, Problem
@@ -69,12 +72,22 @@ def columns_of(assignments: Mapping[str, str]) -> ImportedRow:
     return {name: typed(schema.BY_NAME[name], value) for name, value in assignments.items()}
 
 
-def check_benchmark(name: str) -> str:
-    """A benchmark's name without ``osu_`` and ``_perf``. Raises UsageError when it cannot be a name."""
-    plain = name.strip().lower().removeprefix("osu_").removesuffix("_perf")
-    if not plain.replace("_", "").isalnum() or len(plain) > 60:
-        raise UsageError(f"--benchmark {name!r} is not a name: {nearest(plain, TITLES)}")
-    return plain
+def check_benchmark(name: str, ours: Iterable[str]) -> str:
+    """Our name of a benchmark, of which OMB's, nccl-tests' and IMB's are taken too. Raises UsageError for another.
+
+    >>> check_benchmark("osu_bw", ()), check_benchmark("all_gather_perf", ()), check_benchmark("PingPong", ())
+    ('bw', 'allgather', 'latency')
+    """
+    plain = name.strip().lower().removeprefix("osu_")
+    known = {*ours, *TITLES}
+    if plain in known:
+        return plain
+    if collective := collective_of(plain):
+        return BENCHMARKS[collective]
+    if benchmark := benchmark_of(plain):
+        return benchmark
+    choices = (*known, *BENCHMARKS, *(form.name for form in FORMS.values()))
+    raise UsageError(f"--benchmark {name!r} is unknown: {nearest(plain, choices)}")
 
 
 def store_bytes(

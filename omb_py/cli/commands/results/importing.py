@@ -93,7 +93,7 @@ def run_import(
     except UsageError as error:
         raise UsageError(f"--set takes COLUMN=VALUE: {error}") from None
     options = ImportOptions(
-        check_benchmark(benchmark) if benchmark else None, columns_of(assignments), parse_tags(tags), started_at, again
+        _known(benchmark) if benchmark else None, columns_of(assignments), parse_tags(tags), started_at, again
     )
     place = store or DEFAULT_STORE
     contents: Counter[bytes] = Counter()
@@ -108,6 +108,12 @@ def run_import(
     if refused:
         raise UsageError(f"{len(refused)} of {len(files)} files could not be imported wholly: see above")
     return OK
+
+
+def _known(benchmark: str) -> str:
+    from omb_py.suites.registry import names  # loads every benchmark
+
+    return check_benchmark(benchmark, names())
 
 
 def _files_of(source: str) -> list[str]:

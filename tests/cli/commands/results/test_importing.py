@@ -14,7 +14,7 @@ import pytest
 import omb_py
 from omb_py.cli import main
 from omb_py.results.dialects import log_files
-from omb_py.results.store.read import files, read_provenance
+from omb_py.results.store.read import files, load_table, read_provenance, to_rows
 from tests.results.dialects import nccl_texts
 from tests.results.dialects.imb_texts import MPI1
 from tests.results.dialects.texts import OMB
@@ -108,7 +108,8 @@ def test_a_text_that_would_fill_the_memory_is_refused(source: str, run: Run, mon
         ("import allreduce.log --set ranks=x", "ranks holds whole numbers of 32 bits, which 'x' is not"),
         ("import allreduce.log --set ranks", "--set takes COLUMN=VALUE"),
         ("import allreduce.log --set dtype=char", "--set dtype=char: line 2 says int32"),
-        ("import allreduce.log --benchmark a/b", "is not a name"),
+        ("import allreduce.log --benchmark latncy", "--benchmark 'latncy' is unknown: did you mean latency?"),
+        ("import allreduce.log --benchmark alreduce_perf", "did you mean all"),
         ("import allreduce.log --started-at noon", "is not a time"),
     ],
 )
@@ -116,6 +117,17 @@ def test_refusals_leave_nothing(run: Run, line: str, says: str) -> None:
     code, out, err = run(line)
     assert (code, out) == (2, "") and says in err and err.count("\n") == 1
     assert not Path("store").exists() or not files("store")
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [("osu_latency", "latency"), ("uniband", "uniband"), ("all_reduce", "allreduce"), ("PingPong", "latency")],
+)
+def test_a_name_of_any_tool_says_what_a_table_without_a_title_measures(run: Run, name: str, ours: str) -> None:
+    head = "Bandwidth (MB/s)" if ours == "uniband" else " Avg Latency(us)"
+    Path("headless.log").write_text(f"# Size      {head}\n1                       1.25\n2                       1.26\n")
+    assert run(f"import headless.log --benchmark {name} --store named")[0] == 0
+    assert {row["benchmark"] for row in to_rows(load_table("named"))} == {ours}
 
 
 def test_good_tables_of_a_damaged_log_are_stored(run: Run) -> None:
