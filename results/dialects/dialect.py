@@ -149,6 +149,10 @@ class Dialect:
         """
         raise NotImplementedError(f"{self.title} has no text that could be exported")
 
+    def shows(self, row: Row) -> bool:
+        """Whether an export has a place for a stored row."""
+        return True
+
     def to_json(self, rows: Sequence[Row], facts: LaunchFacts) -> str:
         """Return the tool's JSON of the rows of a run, with the facts of its first launch; empty where it has none."""
         return ""

@@ -55,6 +55,11 @@ class Imb(Dialect):
 
         return to_imb(rows, self.each_group, provenance)
 
+    def shows(self, row: Row) -> bool:
+        from omb_py.results.dialects.imb.text import why_refused
+
+        return not why_refused(row, self.each_group)
+
     def readers(self) -> Sequence[TextReader]:
         from omb_py.results.dialects.imb.reader import ImbText
 

@@ -83,6 +83,11 @@ class NcclTests(Dialect):
             raise UsageError(f"none of these rows is of a collective that {self.title} has")
         return text
 
+    def shows(self, row: Row) -> bool:
+        from omb_py.results.dialects.nccl.text import is_shown
+
+        return is_shown(row)
+
     def to_json(self, rows: Sequence[Row], facts: LaunchFacts) -> str:
         from omb_py.results.dialects.nccl.json_text import rows_to_json
 

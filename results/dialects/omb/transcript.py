@@ -145,9 +145,9 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     in the same style. Where a benchmark has several numbers of ranks, each table says its own, as those of a run do.
     """
     out: list[str] = []
-    ranks: dict[str, set[int | None]] = {}
+    ranks: dict[str, set[int]] = {}
     for row in rows:
-        ranks.setdefault(row["benchmark"], set()).add(row.get("ranks"))
+        ranks.setdefault(row["benchmark"], set()).update([row["ranks"]] if row.get("ranks") else [])
     for table in _tables(rows):
         checked = any(row.get("validated") is not None for row in table)
         if is_varied(table[0]):
