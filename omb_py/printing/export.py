@@ -6,11 +6,12 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from omb_py.errors import UsageError
 from omb_py.printing.openmetrics import to_openmetrics
-from omb_py.printing.pytest_benchmark import to_benchmark_json
+from omb_py.printing.pytest_benchmark import has_times, to_benchmark_json
 from omb_py.results.caveats import caveat_text
 from omb_py.results.dialects.dialect import Provenances
 from omb_py.results.dialects.registry import DIALECTS
@@ -81,6 +82,19 @@ def export(rows: Sequence[Row], form: str, provenance: Provenances = lambda laun
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: valid: {', '.join(FORMATS)}")
     return FORMATS[form](rows, provenance)
+
+
+_SHOWS: Mapping[str, Callable[[Row], bool]] = {
+    **{dialect.name: dialect.shows for dialect in DIALECTS if dialect.name and dialect.exports},
+    "pytest-benchmark": has_times,
+}
+"""Formats that have no place for some rows -> whether they have one for a row."""
+
+
+def left_out(rows: Sequence[Row], form: str) -> Mapping[str, int]:
+    """How many rows of each benchmark a format leaves out."""
+    shows = _SHOWS.get(form)
+    return Counter(str(row["benchmark"]) for row in rows if shows and not shows(row))
 
 
 def _csv_cell(value: object) -> object:

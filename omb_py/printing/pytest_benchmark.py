@@ -46,6 +46,11 @@ def to_benchmark_json(rows: Iterable[Row]) -> str:
     return json.dumps(file, indent=1, allow_nan=False) + "\n"
 
 
+def has_times(row: Row) -> bool:
+    """Whether a row has times, which the file is made of."""
+    return bool(_times(cast(Row, {key: plain(value) for key, value in row.items()})))
+
+
 def _name(row: Row, several: bool) -> str:
     """A name such as ``allreduce[mpi-native-cpu-numpy-int32-sum-n4-8]``, which is equal for equal cells."""
     values = {key: value_of(row, key) for key in (*_NAMED, *dict(_NUMBERED))}

@@ -20,7 +20,7 @@ from omb_py.cli.resuming import takes_resume
 from omb_py.cli.stored_cells import filters, skipped, where_option
 from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.printing.export import FORMATS, export
+from omb_py.printing.export import FORMATS, export, left_out
 from omb_py.printing.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, distinguishing_tags
 from omb_py.results.dialects.dialect import TextOptions
@@ -222,14 +222,19 @@ def run_export(
     place = _store(store)
     chosen = () if ALL in runs else runs
     rows = _rows(place, chosen, filters(where, {"run_id": "the run"} if chosen else {}))
-    text = export(rows, form or ("json" if output and output.suffix == ".json" else "csv"), provenance_of(place))
+    form = form or ("json" if output and output.suffix == ".json" else "csv")
+    text = export(rows, form, provenance_of(place))
+    if lost := left_out(rows, form):
+        names = ", ".join(f"{name} ({number})" for name, number in lost.items())
+        what = f"{counted(sum(lost.values()), 'row')} of {len(rows)} left out"
+        click.echo(f"omb-py: {what}, for which --format {form} has no place: {names}", err=True)
     if not rows:
         click.echo(f"omb-py: no row of {place} matches: look at omb-py results list", err=True)
     if output is None:
         click.echo(text, nl=False)
         return OK
     write_file(output, text)
-    click.echo(f"omb-py: {len(rows)} rows written to {output}", err=True)
+    click.echo(f"omb-py: {len(rows) - sum(lost.values())} rows written to {output}", err=True)
     return OK
 
 

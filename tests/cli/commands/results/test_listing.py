@@ -114,6 +114,17 @@ def test_export_to_a_file(run: Run, tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["out.csv"]
 
 
+@pytest.mark.parametrize("form", ["nccl-tests", "imb"])
+def test_an_export_says_what_it_leaves_out(run: Run, store: Path, tmp_path: Path, form: str) -> None:
+    write_launch(store, [row("run-3", 0, size, 1.0, benchmark="multi_lat", family="pt2pt") for size in (8, 16)], {})
+    code, out, err = run(f"export all --format {form}")
+    said = f"omb-py: 2 rows of 6 left out, for which --format {form} has no place: multi_lat (2)\n"
+    assert (code, err) == (0, said) and "llreduce" in out.replace("_r", "r")
+    target = tmp_path / "out.txt"
+    assert f"4 rows written to {target}" in run(f"export all --format {form} -o {target}")[2]
+    assert run(f"export run-1 --format {form}")[2] == ""
+
+
 def test_an_export_without_rows_says_so(run: Run, store: Path) -> None:
     code, out, err = run("export --where benchmark=bw --format json")
     assert (code, json.loads(out)) == (0, [])
