@@ -93,7 +93,7 @@ def run_import(
     except UsageError as error:
         raise UsageError(f"--set takes COLUMN=VALUE: {error}") from None
     options = ImportOptions(
-        _known(benchmark) if benchmark else None, columns_of(assignments), parse_tags(tags), started_at, again
+        _resolve_name(benchmark) if benchmark else None, columns_of(assignments), parse_tags(tags), started_at, again
     )
     place = store or DEFAULT_STORE
     contents: Counter[bytes] = Counter()
@@ -110,7 +110,7 @@ def run_import(
     return OK
 
 
-def _known(benchmark: str) -> str:
+def _resolve_name(benchmark: str) -> str:
     from omb_py.suites.registry import names  # loads every benchmark
 
     return check_benchmark(benchmark, names())
