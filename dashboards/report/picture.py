@@ -12,6 +12,7 @@ from omb_py import __version__
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, plural, records, table
+from omb_py.dashboards.changes.ratios import with_logs
 from omb_py.dashboards.changes.sides import keep_common_method, named
 from omb_py.dashboards.figures.curves import BETWEEN, COUNTED, PanelGrid, Points, multiples, points
 from omb_py.dashboards.figures.fastest import UNITS, crossovers, fastest_at, title
@@ -194,6 +195,7 @@ def picture(
     Raises:
         UsageError: nothing fits, or a word names no side; the text says what there is.
     """
+    _check_positive(cells.timed, name)
     cells = replace(cells, rows=_counted(cells.timed, name, grid, over))
     screen = FirstScreen(cells)
     chosen = named(words, screen.sides) if words else screen.drawn
@@ -243,6 +245,18 @@ def _numbers(name: str, known: Points) -> TableFields:
 
 
 _HEADS = {"ranks": "ranks", "devices": "gpus"}
+
+
+def _check_positive(rows: pd.DataFrame, name: str) -> None:
+    """Raises UsageError where no cell has a time or a bandwidth: a printed 0.00 is none."""
+    if len(with_logs(rows)):
+        return
+    if bool((rows["value"] > 0).any()):
+        unit = rows.loc[(rows["value"] > 0).fillna(False), "unit"].iloc[0]
+        raise UsageError(f"a picture is of times and bandwidths, and {name} has {unit}: omb-py report draws it")
+    raise UsageError(
+        f"no value of {name} is above 0, so there is nothing to draw: choose others with --where or --store"
+    )
 
 
 def _counted(rows: pd.DataFrame, name: str, grid: PanelGrid, over: str) -> pd.DataFrame:

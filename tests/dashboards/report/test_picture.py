@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from omb_py.dashboards.figures.curves import PanelGrid
 from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells
 from omb_py.dashboards.report.picture import SIZES, Picture, picture
+from omb_py.errors import UsageError
 from tests.support import gpu_store
 from tests.support.browser import PATIENCE_S, TEST_S, missing
 
@@ -162,6 +164,46 @@ def test_a_wrong_line_is_answered_in_one(
     assert main(["plot", *given]) == code
     error = capsys.readouterr().err
     assert error.startswith("omb-py: error: ") and said in error and error.count("\n") == 1
+
+
+def refused(place: Path, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said to ``plot LINE`` with this store, which must be one line with exit code 2."""
+    monkeypatch.setattr(image_export, "browser", lambda otherwise="": "never started")
+    assert main(["plot", *line.split(), "--store", str(place)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("omb-py: error: ") and error.count("\n") == 1
+    return error
+
+
+def imported(place: Path, title: str, values: Sequence[str], head: str = "Bandwidth (MB/s)") -> Path:
+    """A store of a log of OMB with these values at 1, 2, 4, … bytes."""
+    lines = [f"{1 << power} {value}" for power, value in enumerate(values)]
+    log = place / "omb.log"
+    log.write_text(
+        "\n".join([f"# OSU MPI {title} Test v7.5", "# Datatype: MPI_CHAR.", f"# Size      {head}", *lines, ""])
+    )
+    assert main(["results", "import", str(log), "--store", str(place / "s")]) == 0
+    return place / "s"
+
+
+@pytest.mark.parametrize("quantity", ["time", "busbw", "ratio"])
+@pytest.mark.parametrize(
+    ("benchmark", "title", "head"), [("bw", "Bandwidth", "Bandwidth (MB/s)"), ("latency", "Latency", "Avg Latency(us)")]
+)
+def test_values_of_zero_alone_are_no_picture(
+    benchmark: str, title: str, head: str, quantity: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    place = imported(tmp_path, title, ["0.00", "0.00"], head)
+    capsys.readouterr()
+    told = refused(place, f"{benchmark} --quantity {quantity}", monkeypatch, capsys)
+    assert f"no value of {benchmark} is above 0, so there is nothing to draw" in told
+
+
+def test_values_that_are_all_null_are_no_picture(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    cells = read_cells(imported(tmp_path, "Latency", ["1.00"], "Avg Latency(us)"), parse([]), [])
+    cells.rows = cells.rows.assign(value=None, median_us=None)
+    with pytest.raises(UsageError, match="no value of latency is above 0"):
+        picture(cells, "latency", [], "size", PanelGrid())
 
 
 @pytest.mark.slow
