@@ -177,6 +177,16 @@ def as_stored(rows: pd.DataFrame) -> pd.DataFrame:
     return stored.assign(median_us=stored["median_us"].mask(printed)) if printed.any() else stored
 
 
+def in_rate(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows have a bandwidth in MB/s as their value."""
+    return rows["unit"].eq("MB/s").fillna(False).astype(bool)
+
+
+def message_times(rows: pd.DataFrame) -> pd.Series[float]:
+    """Times in µs of a message at the bandwidth that is the value of a row; null where that is 0."""
+    return rows["size_bytes"].astype("Float64") / rows["value"].astype("Float64").where(rows["value"] > 0)
+
+
 def statistic(rows: pd.DataFrame) -> str:
     """``printed mean`` where all of the rows are that, ``median, printed mean`` where some are, else ``median``."""
     names = {str(name) for name in rows[FIELD].unique()} if FIELD in rows else {_MEDIAN}

@@ -32,10 +32,9 @@ def with_logs(frame: pd.DataFrame) -> pd.DataFrame:
     import numpy as np
 
     times = frame["median_us"].astype("Float64")
-    rates = frame["unit"].eq("MB/s").fillna(False).astype(bool)
+    rates = series.in_rate(frame)
     if rates.any():
-        of_rate = frame["size_bytes"].astype("Float64") / frame["value"].astype("Float64").where(frame["value"] > 0)
-        times = times.where(~rates | times.notna(), of_rate)
+        times = times.where(~rates | times.notna(), series.message_times(frame))
     known = (times > 0).fillna(False).to_numpy(dtype=bool)
     rows, times = (frame, times) if known.all() else (frame[known], times[known])
     return rows.assign(**{LOG: np.log(times.to_numpy(dtype=np.float64))})

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 QUANTITIES = ("auto", "time", "algbw", "busbw")
 """Quantities that curves can show; ``auto`` is the one that the benchmark prints."""
-_BANDWIDTH = {"algbw": ("algbw_gbps", "algorithm bandwidth"), "busbw": ("busbw_gbps", "bus bandwidth")}
+_BANDWIDTH = {
+    "bandwidth": ("value", "bandwidth"),
+    "algbw": ("algbw_gbps", "algorithm bandwidth"),
+    "busbw": ("busbw_gbps", "bus bandwidth"),
+}
+"""Name of a bandwidth -> its column and what it is called; the first is what a benchmark of bandwidth prints."""
 COUNTED = {"ranks": "ranks", "devices": "GPUs"}
 """Columns over which a time can be drawn, and what they are called."""
 SIZE = "size_bytes"
@@ -279,8 +284,9 @@ class PanelGrid:
     across: str = SIZE
     """The column on the x axes: :data:`SIZE`, or `over`; each panel is one value of the other."""
     quantity: str = "time"
-    """``time``, ``algbw``, ``busbw``; ``ratio``: the time over that of the first side; ``kept``: the bus bandwidth as a
-    percentage of the side's own at the fewest ranks or GPUs, over which it is drawn."""
+    """``time``, ``bandwidth`` (of rows in MB/s), ``algbw``, ``busbw``; ``ratio``: the time over that of the first side,
+    of a message where a side has but printed bandwidths; ``kept``: the bus bandwidth as a percentage of the side's own
+    at the fewest ranks or GPUs, over which it is drawn."""
 
     @property
     def panel(self) -> str:
@@ -296,7 +302,7 @@ class PanelGrid:
     def axis_title(self, first: str) -> str:
         """The title of the y axes; `first` is the side that ratios are of."""
         if self.quantity in _BANDWIDTH:
-            return f"{_BANDWIDTH[self.quantity][1]} (GB/s)"
+            return f"{_BANDWIDTH[self.quantity][1]} ({UNITS[self.quantity]})"
         if self.quantity == "kept":
             return f"% of the fewest {COUNTED[self.over]}"
         return "time (µs)" if self.quantity == "time" else f"time over {theme.label(first, 24)}'s"
@@ -352,7 +358,7 @@ class Points:
 def points(sides: Sides, grid: PanelGrid) -> Points:
     """Medians over launches of each side in each panel, with the range of the launches."""
     known: dict[tuple[str, int], pd.DataFrame] = {}
-    column = grid.column
+    column, sides = grid.column, _holding(sides, grid.quantity)
     by = [_SIDE, grid.panel, grid.across]
     # one grouping of all sides: pandas takes as long for a few rows as for thousands
     rows = series.concat(
@@ -377,6 +383,19 @@ def points(sides: Sides, grid: PanelGrid) -> Points:
     if grid.quantity == "kept":
         known = {at: _kept(rows) for at, rows in known.items()}
     return Points(grid, _over_first(known, sides[0][0]) if grid.quantity == "ratio" else known)
+
+
+def _holding(sides: Sides, quantity: str) -> Sides:
+    """The sides with the rows and the times that a quantity is taken from."""
+    if quantity == "bandwidth":
+        return [(name, rows[series.in_rate(rows)]) for name, rows in sides]
+    if quantity != "ratio" or not any((series.in_rate(rows) & rows["median_us"].isna()).any() for _, rows in sides):
+        return sides
+    # a median is of a window of messages: no like of the time of one
+    return [
+        (name, rows.assign(median_us=rows["median_us"].mask(series.in_rate(rows), series.message_times(rows))))
+        for name, rows in sides
+    ]
 
 
 def _kept(rows: pd.DataFrame) -> pd.DataFrame:

@@ -13,9 +13,9 @@ from omb_py.results.analysis.crossover import fastest_of, stretches
 if TYPE_CHECKING:
     from omb_py.dashboards.figures.curves import PanelGrid, Points
 
-UNITS = {"time": "µs", "algbw": "GB/s", "busbw": "GB/s", "ratio": "×", "kept": "%"}
+UNITS = {"time": "µs", "bandwidth": "MB/s", "algbw": "GB/s", "busbw": "GB/s", "ratio": "×", "kept": "%"}
 """What panels can show, with its unit."""
-RATES = ("algbw", "busbw", "kept")
+RATES = ("bandwidth", "algbw", "busbw", "kept")
 """Quantities of which more is better."""
 
 

@@ -14,7 +14,7 @@ from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, plural, records, table
 from omb_py.dashboards.changes.ratios import with_logs
 from omb_py.dashboards.changes.sides import keep_common_method, named
-from omb_py.dashboards.figures.curves import BETWEEN, COUNTED, PanelGrid, Points, multiples, points
+from omb_py.dashboards.figures.curves import BETWEEN, COUNTED, SIZE, PanelGrid, Points, multiples, points
 from omb_py.dashboards.figures.fastest import UNITS, crossovers, fastest_at, title
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
@@ -189,13 +189,14 @@ def picture(
         words: what names the sides (:func:`omb_py.dashboards.changes.sides.named`); empty for those that the
             first screen would compare.
         over: ``size``, ``ranks`` or ``gpus``, as the user says it.
-        grid: what stands on the axes.
+        grid: what stands on the axes; quantity ``auto`` is what the benchmark prints, a bandwidth or a time.
         size: where it is meant to stand.
 
     Raises:
         UsageError: nothing fits, or a word names no side; the text says what there is.
     """
     _check_positive(cells.timed, name)
+    grid = replace(grid, quantity=_quantity(cells.timed, name, grid))
     cells = replace(cells, rows=_counted(cells.timed, name, grid, over))
     screen = FirstScreen(cells)
     chosen = named(words, screen.sides) if words else screen.drawn
@@ -209,8 +210,7 @@ def picture(
     )
     known = points(sides, grid)
     if not known.known:
-        what = "bus bandwidth" if grid.quantity == "busbw" else "time"
-        raise UsageError(f"{name} has no {what} over {over}: choose another --quantity or --over")
+        raise UsageError(f"{name} has no message size to draw over: --over ranks")
     judged = screen.judged(name, grid.over)
     fastest = {panel: fastest_at(known, panel, judged) for panel in known.panels}
     marks = {panel: crossovers(each, grid) for panel, each in fastest.items()}
@@ -245,6 +245,23 @@ def _numbers(name: str, known: Points) -> TableFields:
 
 
 _HEADS = {"ranks": "ranks", "devices": "gpus"}
+
+
+def _quantity(rows: pd.DataFrame, name: str, grid: PanelGrid) -> str:
+    """The quantity of a grid, or for ``auto`` that which a benchmark prints. Raises UsageError where no row has it."""
+    rated = series.in_rate(rows) & (rows["value"] > 0).fillna(False)
+    timed = (rows["median_us"] > 0).fillna(False)
+    has = {"bandwidth": rated, "time": timed, "busbw": (rows["busbw_gbps"] > 0).fillna(False), "ratio": rated | timed}
+    if grid.across == SIZE:  # what has no size is named by another message
+        sized = (rows["size_bytes"] > 0).fillna(False) & (rated | timed)
+        has = {quantity: known & sized for quantity, known in has.items()} if bool(sized.any()) else has
+    there = [quantity for quantity, known in has.items() if bool(known.any())]
+    if grid.quantity == "auto":
+        return there[0]
+    if grid.quantity not in there:
+        what = {"busbw": "bus bandwidth"}.get(grid.quantity, grid.quantity)
+        raise UsageError(f"{name} has no {what} in this store: --quantity {' or '.join(there)}")
+    return grid.quantity
 
 
 def _check_positive(rows: pd.DataFrame, name: str) -> None:

@@ -21,8 +21,8 @@ from omb_py.results.units import listed
 if TYPE_CHECKING:
     import pandas as pd
 
-QUANTITIES = ("auto", *UNITS)
-"""What a reader of the explorer can choose; ``auto`` is what the benchmark prints."""
+QUANTITIES = ("auto", *(name for name in UNITS if name != "bandwidth"))
+"""What a reader of the explorer can choose; ``auto`` is what the benchmark prints, as ``bandwidth`` would be."""
 SMALL, LARGE = 4 * 1024, 64 * 1024
 """The report draws bus bandwidth from the first size on, in bytes, where messages reach the second."""
 

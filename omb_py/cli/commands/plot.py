@@ -17,7 +17,7 @@ from omb_py.options.request import DEFAULT_STORE
 OVER = {"size": "ranks", "ranks": "ranks", "gpus": "devices"}
 """What can stand on the x axis, and the column that counts in it."""
 ENDINGS = (".png", ".svg", ".pdf")
-QUANTITIES = ("time", "busbw", "ratio")
+QUANTITIES = ("auto", "time", "bandwidth", "busbw", "ratio")
 THEMES = ("light", "dark")
 WIDTHS = ("slide", "paper", "column")
 
@@ -47,9 +47,10 @@ def command() -> click.Command:
             tool_option(
                 what,
                 "--quantity WHAT",
-                "time, busbw (bus bandwidth), or ratio (time over that of the first side).",
+                "auto (what the benchmark prints), time, bandwidth (in MB/s, as bw prints it), busbw (bus bandwidth), "
+                "or ratio (time over that of the first side).",
                 word("quantity", QUANTITIES),
-                default="time",
+                default="auto",
             ),
             where_option(what),
             tool_option(

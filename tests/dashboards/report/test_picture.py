@@ -199,6 +199,43 @@ def test_values_of_zero_alone_are_no_picture(
     assert f"no value of {benchmark} is above 0, so there is nothing to draw" in told
 
 
+def test_printed_bandwidths_are_drawn_as_our_own_are(tmp_path: Path) -> None:
+    place = imported(tmp_path, "Bandwidth", ["0.00", "10.00", "40.00"])
+    for store_of, median in ((place, [10.0, 40.0]), (tmp_path / "own", [64.0, 128.0])):
+        if store_of != place:
+            words = ["bw", "--backend", "mock", "-m", "2:4", "-i", "4", "--mock", "alpha=1us", "--quiet"]
+            assert main([*words, "--store", str(store_of)]) == 0
+        cells = read_cells(store_of, parse([]), [])
+        for quantity in ("auto", "bandwidth"):
+            shown = picture(cells, "bw", [], "size", PanelGrid(quantity=quantity))
+            assert shown.spec("light")["layout"]["yaxis"]["title"]["text"] == "bandwidth (MB/s)"
+            at = {name: shown.numbers["columns"].index(name) for name in ("size_bytes", "median", "unit")}
+            rows = [[row[place] for place in at.values()] for row in shown.numbers["rows"]]
+            assert rows == [[2, median[0], "MB/s"], [4, median[1], "MB/s"]]
+
+
+def test_the_ratio_of_printed_bandwidths_is_that_of_the_times_of_a_message(tmp_path: Path) -> None:
+    for name, value in (("a", "10.00"), ("b", "40.00")):
+        imported(tmp_path, "Bandwidth", ["5.00", value])
+        log = tmp_path / "omb.log"
+        options = ["--again", "--set", f"library={name}", "--store", str(tmp_path / "two")]
+        assert main(["results", "import", str(log), *options]) == 0
+    cells = read_cells(tmp_path / "two", parse([]), [])
+    shown = picture(cells, "bw", ["a", "b"], "size", PanelGrid(quantity="ratio"))
+    side, middle = (shown.numbers["columns"].index(name) for name in ("side", "median"))
+    assert [row[middle] for row in shown.numbers["rows"] if row[side].startswith("b")] == [1.0, 0.25]
+
+
+def test_a_quantity_that_no_row_has_is_answered_with_those_that_work(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    place = imported(tmp_path, "Bandwidth", ["5.00", "10.00"])
+    capsys.readouterr()
+    for quantity, what in (("time", "time"), ("busbw", "bus bandwidth")):
+        told = refused(place, f"bw --quantity {quantity}", monkeypatch, capsys)
+        assert f"bw has no {what} in this store: --quantity bandwidth or ratio" in told
+
+
 def test_values_that_are_all_null_are_no_picture(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     cells = read_cells(imported(tmp_path, "Latency", ["1.00"], "Avg Latency(us)"), parse([]), [])
     cells.rows = cells.rows.assign(value=None, median_us=None)
