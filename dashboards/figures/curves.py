@@ -297,6 +297,8 @@ class PanelGrid:
         """``64 KiB``, ``8 ranks``, ``8 GPUs``."""
         if column == SIZE:
             return size_text(value) if value else "no size"
+        if not value:
+            return f"{COUNTED[column]} unknown"
         return f"{value} GPUs" if column == "devices" else word(column, value)
 
     def axis_title(self, first: str) -> str:

@@ -208,9 +208,10 @@ def picture(
     sides, notes = keep_common_method(
         ((side.name, side.rows(cells.timed)) for side in chosen), "; --where chooses another"
     )
+    sides = [(side, rows.assign(**{grid.over: rows[grid.over].fillna(0)})) for side, rows in sides]
     known = points(sides, grid)
     if not known.known:
-        raise UsageError(f"{name} has no message size to draw over: --over ranks")
+        raise UsageError(f"{name} has no message size: --over ranks")
     judged = screen.judged(name, grid.over)
     fastest = {panel: fastest_at(known, panel, judged) for panel in known.panels}
     marks = {panel: crossovers(each, grid) for panel, each in fastest.items()}
@@ -232,7 +233,7 @@ def _numbers(name: str, known: Points) -> TableFields:
         (
             name,
             side,
-            panel,
+            panel or (0 if grid.panel == SIZE else None),
             int(x),
             *map(float, (row.middle, row.low, row.high)),
             UNITS[grid.quantity],
@@ -277,15 +278,25 @@ def _check_positive(rows: pd.DataFrame, name: str) -> None:
 
 
 def _counted(rows: pd.DataFrame, name: str, grid: PanelGrid, over: str) -> pd.DataFrame:
-    """The rows with a count. Raises UsageError where there is none, or only one to draw over."""
-    counts = rows[grid.over].fillna(0) if grid.over in rows else rows["ranks"] * 0
-    rows = rows[counts > 0]
+    """The rows with a count, or all over size. Raises UsageError where none has a count, or there is one to draw over.
+
+    Rows of a log that does not say its ranks are drawn over size in a panel of their own, as 0 ranks.
+    """
+    if grid.across == SIZE:
+        return rows
+    own, rows = rows, rows[rows[grid.over].fillna(0) > 0]
     counted = COUNTED[grid.over]
     values = sorted({int(count) for count in rows[grid.over]})
-    if not values:
-        raise UsageError(f"no cell of {name} was measured on {counted}: --over ranks")
-    if grid.across == grid.over and len(values) < 2:
+    by_size = "--over size, or " if bool((own["size_bytes"] > 0).fillna(False).any()) else ""
+    if not values and grid.over == "ranks":
         raise UsageError(
-            f"{name} was measured on {values[0]} {counted} only: --over size, or measure other numbers of {counted}"
+            f"the log of {name} does not say its ranks: {by_size}their number by omb-py results import LOG --again "
+            "--set ranks=8"
+        )
+    if not values:
+        raise UsageError(f"no cell of {name} was measured on {counted}: {by_size}--over ranks")
+    if len(values) < 2:
+        raise UsageError(
+            f"{name} was measured on {values[0]} {counted} only: {by_size}measure other numbers of {counted}"
         )
     return rows

@@ -236,6 +236,23 @@ def test_a_quantity_that_no_row_has_is_answered_with_those_that_work(
         assert f"bw has no {what} in this store: --quantity bandwidth or ratio" in told
 
 
+def test_a_log_that_does_not_say_its_ranks_is_drawn_over_size(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    place = imported(tmp_path, "Allreduce Latency", ["1.00", "2.00"], "Avg Latency(us)")
+    cells = read_cells(place, parse([]), [])
+    shown = picture(cells, "allreduce", [], "size", PanelGrid())
+    assert shown.view.title == "allreduce, ranks unknown: 1 µs at 1 B, 2 µs at 2 B"
+    at = shown.numbers["columns"].index("ranks")
+    assert [row[at] for row in shown.numbers["rows"]] == [None, None]
+    capsys.readouterr()
+    told = refused(place, "allreduce --over ranks", monkeypatch, capsys)
+    assert (
+        "does not say its ranks: --over size, or their number by omb-py results import LOG --again --set ranks=8"
+        in told
+    )
+    told = refused(place, "allreduce --over gpus", monkeypatch, capsys)
+    assert "no cell of allreduce was measured on GPUs: --over size" in told
+
+
 def test_values_that_are_all_null_are_no_picture(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     cells = read_cells(imported(tmp_path, "Latency", ["1.00"], "Avg Latency(us)"), parse([]), [])
     cells.rows = cells.rows.assign(value=None, median_us=None)
