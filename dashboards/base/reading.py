@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import UsageError
 from omb_py.results.compare.tags import COMPARE_SIDE
-from omb_py.results.store import schema
+from omb_py.results.store.filters import TAGS, Filter, parse_filter
 from omb_py.results.store.paths import DATE, OnSkip, files, pass_over
 from omb_py.results.store.read import load_table, to_frame
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     Codes = NDArray[np.integer[Any]]
     Coded = tuple[Codes, list[dict[str, str]]]  # the number of its map for each row, -1 for null, and the maps
 
-TAG = "tags."
-"""``tags.K=V`` filters by a tag."""
 RANGE = ".."
 """``date=FROM..TO``; either end may be missing."""
 
@@ -45,8 +43,8 @@ class StoreSelection:
 
     def text(self) -> str:
         """The filters in the form in which a user types them."""
-        parts = [f"{name}={value}" for name, values in self.columns.items() for value in values]
-        parts += [f"{TAG}{name}={value}" for name, values in self.tags.items() for value in values]
+        parts = [Filter(name, value).text() for name, values in self.columns.items() for value in values]
+        parts += [Filter(TAGS, value, name).text() for name, values in self.tags.items() for value in values]
         return " ".join([*parts, *([f"{DATE}={self.days[0]}{RANGE}{self.days[1]}"] if any(self.days) else [])])
 
     def fits(self, tags: Mapping[str, str], day: str) -> bool:
@@ -57,29 +55,23 @@ class StoreSelection:
 
 
 def parse(filters: Iterable[str]) -> StoreSelection:
-    """Filters from ``COLUMN=VALUE`` texts; the same column twice means any of the values.
+    """Filters from the texts of :func:`omb_py.results.store.filters.parse_filter`; the same column or tag twice means
+    any of the values.
 
-    Raises UsageError on a text without ``=`` and on a column that the store has not.
+    Raises UsageError as that function does, and on a column that holds lists.
 
     >>> parse(["benchmark=bw", "ranks=2", "ranks=4"]).columns
     {'benchmark': ['bw'], 'ranks': ['2', '4']}
     """
     selection = StoreSelection()
-    columns = [*schema.SCALARS, DATE]
-    for text in filters:
-        name, equals, value = text.partition("=")
-        name = name.strip()
-        if not equals or not name:
-            raise UsageError(f"a filter is COLUMN=VALUE, as benchmark=allreduce, not {text!r}")
-        if name.startswith(TAG):
-            selection.tags.setdefault(name.removeprefix(TAG), []).append(value)
-        elif name == DATE and RANGE in value:
-            first, _, last = value.partition(RANGE)
+    for each in map(parse_filter, filters):
+        if each.tag:
+            selection.tags.setdefault(each.tag, []).append(each.value)
+        elif each.column == DATE and RANGE in each.value:
+            first, _, last = each.value.partition(RANGE)
             selection.days = (first, last)
-        elif name in columns:
-            selection.columns.setdefault(name, []).append(value)
         else:
-            raise UsageError(f"the store has no column {name!r} to filter by: {nearest(name, columns)}")
+            selection.columns.setdefault(each.column, []).append(each.value)
     return selection
 
 

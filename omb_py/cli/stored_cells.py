@@ -11,7 +11,7 @@ import click
 from omb_py.cli.help import tool_option
 from omb_py.cli.option_params import ParsedType, word
 from omb_py.errors import UsageError
-from omb_py.grammar.values import parse_tags
+from omb_py.results.store.filters import parse_filters
 from omb_py.results.store.paths import is_store
 
 BENCHMARK_FIRST = {"benchmark": "the benchmark"}
@@ -21,7 +21,7 @@ def where_option(heading: str) -> click.Option:
     return tool_option(
         heading,
         "--where COLUMN=VALUE",
-        "Only rows with this value; repeat it for several columns. (default: all)",
+        "Only rows with this value, or with tag=K=V of this tag; repeat it for several. (default: all)",
         ParsedType("filter", str),
         multiple=True,
     )
@@ -35,7 +35,7 @@ def format_option() -> click.Option:
 
 
 def filters(where: tuple[str, ...], arguments: Mapping[str, str] = BENCHMARK_FIRST) -> dict[str, Any]:
-    """The filters of ``--where``, value by column.
+    """The filters of ``--where`` for :func:`omb_py.load`.
 
     Args:
         arguments: columns that the command takes as arguments -> what they are called.
@@ -43,7 +43,7 @@ def filters(where: tuple[str, ...], arguments: Mapping[str, str] = BENCHMARK_FIR
     Raises:
         UsageError: a word is no filter, or names a column of `arguments`.
     """
-    values: dict[str, Any] = dict(parse_tags(where, "filter", "COLUMN=VALUE", "--where"))
+    values = parse_filters(where)
     for column, what in arguments.items():
         if column in values:
             raise UsageError(f"{what} is an argument, not --where {column}=…")

@@ -18,9 +18,10 @@ from omb_py.results.compare.match import SIDE_TAG
 from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC_COLUMNS
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
 from omb_py.results.statistics.nights import nights_of
+from omb_py.results.store.filters import Filter, filters_text
 from omb_py.results.store.keys import COMPARED
 from omb_py.results.store.paths import OnSkip
-from omb_py.results.store.read import load_table, to_rows
+from omb_py.results.store.read import distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
@@ -114,9 +115,8 @@ def rows_of(
         raise UsageError(
             f"no cell of {benchmark} in {place!r} was timed, but for pairs of nodes by omb-py links: {measure}"
         )
-    raise UsageError(
-        f"no cell of {benchmark} with {_describe_filters(filters)} in {place!r}: {_near(store, benchmark, filters)}"
-    )
+    wanted = filters_text(filters) or "any values"
+    raise UsageError(f"no cell of {benchmark} with {wanted} in {place!r}: {_near(store, benchmark, filters)}")
 
 
 def check_measured(store: str | Path, benchmark: str) -> None:
@@ -221,13 +221,17 @@ def _series(rows: Sequence[TimedRow], whole_band: bool) -> Series:
     return Series(facts, sizes, tuple(points))
 
 
-def _describe_filters(filters: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in filters.items()) or "any values"
-
-
 def _near(store: str | Path, benchmark: str, filters: Mapping[str, Any]) -> str:
     """Name the nearest value that exists for the first filter that no cell meets."""
     for name, value in filters.items():
+        if isinstance(value, Mapping):
+            tags = load_table(store, columns=(name,), on_skip=lambda path, why: None, benchmark=benchmark)[name]
+            known = [Filter(name, text, key).text() for key, text in distinct_tags(tags)]
+            for key, text in value.items():
+                asked = Filter(name, text, key).text()
+                if asked not in known:
+                    return nearest(asked, known) if known else "its cells have no tags"
+            continue
         column = load_table(store, columns=(name,), on_skip=lambda path, why: None, benchmark=benchmark)[name]
         values = [known for known in column.unique().to_pylist() if known is not None]
         wanted = value if isinstance(value, (list, tuple)) else [value]

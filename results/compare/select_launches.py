@@ -14,17 +14,17 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
 from omb_py.results.dialects.log_files import logs_in, read_log
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
+from omb_py.results.store.filters import TAGS, Filter, parse_filter
 from omb_py.results.store.journal import FOLDER as JOURNALS
 from omb_py.results.store.paths import SUFFIX, OnSkip, check_store, is_store, pass_over
 from omb_py.results.store.provenance import is_simulated, provenance_of
-from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
+from omb_py.results.store.read import DATE, distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.runs import find_run
 
 if TYPE_CHECKING:
     from omb_py.results.store.provenance import Provenance
 
-TAG = "tag"
 _SHORT = 3
 """With so few cells the texts of two launches may well be equal."""
 
@@ -173,12 +173,7 @@ def _rows(word: str, store: Path, on_skip: OnSkip | None, more: Sequence[str] = 
         return store, _load(store, on_skip, more, run_id=find_run(store, word, on_skip=pass_over))
     if not value:
         raise UsageError(f"{word!r} has no value: write {name}=VALUE, or tag=K=V")
-    if name != TAG:
-        return store, _load(store, on_skip, more, **{name: value})
-    key, equals, value = value.partition("=")
-    if not equals:
-        raise UsageError(f"{word!r} is not tag=K=V, as tag={key or 'cluster'}=VALUE")
-    return store, _load(store, on_skip, more, tags={key: value})
+    return store, _load(store, on_skip, more, **parse_filter(word).arguments())
 
 
 def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filters: object) -> list[Row]:
@@ -188,14 +183,13 @@ def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filte
 
 def _there(word: str, place: Path) -> str:
     """Name what the store has of the kind that `word` asks for, the nearest first."""
-    name, _, value = word.partition("=")
-    column = TAGS if name == TAG else name if "=" in word else "run_id"
-    values = load_table(place, columns=[column], on_skip=pass_over)[column]
-    if name == TAG:
-        known = {f"{TAG}={key}={value}" for key, value in distinct_tags(values)}
-        return nearest(word, sorted(known)[:50]) if known else "it has no tags"
+    asked = parse_filter(word) if "=" in word else Filter("run_id", "")
+    values = load_table(place, columns=[asked.column], on_skip=pass_over)[asked.column]
+    if asked.tag:
+        known = {Filter(TAGS, value, key).text() for key, value in distinct_tags(values)}
+        return nearest(asked.text(), sorted(known)[:50]) if known else "it has no tags"
     known = {str(value) for value in values.unique().to_pylist() if value is not None}
-    return nearest(value, sorted(known)[:50]) if known else "it is empty"
+    return nearest(asked.value, sorted(known)[:50]) if known else "it is empty"
 
 
 def _provenances(store: Path, rows: Sequence[Row]) -> list[Provenance]:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
+from omb_py.results.store.filters import TAGS, check_column
 from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.paths import DATE, OnSkip, StoreFile, check_store, entries, files, pass_over
 from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
@@ -37,7 +38,6 @@ __all__ = [
     "typed",
 ]
 
-TAGS = "tags"
 _ATTEMPTS = 5
 """A reading is repeated at most this often while files are being merged."""
 _FEW_FILES = 64
@@ -158,13 +158,8 @@ def _column(name: str) -> schema.Column:
     """The column of this name; ``date`` is one too. Raises UsageError with the nearest name."""
     if name == DATE:
         return schema.Column(DATE, "string", "day of the launch, UTC")
-    column = schema.BY_NAME.get(name)
-    if column is None:
-        near = nearest(name, [*schema.NAMES, DATE])
-        if not near.startswith("did"):  # rather than a list of all columns
-            near = f"if it is a tag, write tag={name}=VALUE; docs/store.md lists the columns"
-        raise UsageError(f"the store has no column {name!r}: {near}")
-    return column
+    check_column(name, f'filter by tags={{"{name}": "VALUE"}}')
+    return schema.BY_NAME[name]
 
 
 def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
@@ -182,7 +177,8 @@ def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
             combined = _all_of(combined, *(_tagged(key, value) for key, value in wanted.items()))
             continue
         if name not in (*schema.SCALARS, DATE):
-            raise UsageError(f"cannot filter by {name}, which holds {column.contents}")
+            how = f'; as {name}={{"K": "V"}}' if name == TAGS else ""
+            raise UsageError(f"cannot filter by {name}, which holds {column.contents}{how}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
         known = [typed(column, v) for v in values if v is not None]
         kind = schema.arrow_type(column.kind)

@@ -48,7 +48,7 @@ def command() -> click.Command:
         "all that it needs: open it without a network, mail it, print it. Of two stores it shows what is slower or "
         "faster in the second.\n\n"
         "COLUMN is a column of the store (docs/store.md); the same column twice means any of the values. "
-        "tags.K=V filters by a tag, "
+        "tag=K=V filters by a tag, "
         "date=FROM..TO by day.\n\n"
         "Where nothing fits (exit code 2) or a file cannot be read (3), the page is written too and says so.",
         examples=(

@@ -26,6 +26,7 @@ from omb_py.results.accept.judge import start_of
 from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.compare.report import fields_text
 from omb_py.results.statistics.nights import nights_of
+from omb_py.results.store.filters import parse_filter
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 from omb_py.results.units import counted, size_text
@@ -275,7 +276,8 @@ def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str, suite:
         )
     nights = [nights_of((str(row["run_id"]), start_of(row)) for row in rows if _is(case, row)) for case in asking]
     if all(max(numbers.values(), default=0) == 0 for numbers in nights):
-        tag = word.removeprefix("tag=") if word.startswith("tag=") else "K=V"
+        asked = parse_filter(word) if word.startswith(("tag=", "tags.")) else None
+        tag = f"{asked.tag}={asked.value}" if asked else "K=V"
         raise CannotDecide(
             f"nothing can be decided, and nothing was measured: the baseline {word} is one night, so how much nights "
             f"differ is unknown. What to do: on 4 more nights, omb-py run {suite} --launches 8 --tag {tag}"

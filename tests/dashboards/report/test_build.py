@@ -80,7 +80,7 @@ def test_filters_that_match_nothing(store: Path, tmp_path: Path, capsys: pytest.
     words = ["report", str(store), "benchmark=bcast", "tags.a=b", "-o", str(tmp_path / "r.html")]
     assert main(words) == 2
     assert "No cell of" in (tmp_path / "r.html").read_text()
-    assert "fits benchmark=bcast tags.a=b. What there is: omb-py results list" in capsys.readouterr().err
+    assert "fits benchmark=bcast tag=a=b. What there is: omb-py results list" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_a_store_of_a_newer_schema(tmp_path: Path, cell, monkeypatch: pytest.Mon
     ("words", "said"),
     [
         (["nowhere"], "no store at 'nowhere'"),
-        (["benchmrk=bw"], "the store has no column 'benchmrk' to filter by: did you mean benchmark?"),
+        (["benchmrk=bw"], "the store has no column 'benchmrk': did you mean benchmark?"),
         (["a", "b", "c"], "one store, or two to be compared, not 3: a, b, c"),
         (["a", "--store", "b"], "--store b and a: name stores in one way; two of them: omb-py report BASE NEW"),
         (["here", "here/."], "here and here are the same store"),
@@ -156,9 +156,11 @@ def test_two_stores_are_compared(frame, tmp_path: Path) -> None:
 
 
 def test_filters() -> None:
-    made = parse(["ranks=2", "ranks=4", "date=2026-11-01..", "tags.k=v=w"])
-    assert made.columns == {"ranks": ["2", "4"]} and made.days == ("2026-11-01", "") and made.tags == {"k": ["v=w"]}
-    assert made.text() == "ranks=2 ranks=4 tags.k=v=w date=2026-11-01.."
+    made = parse(["ranks=2", "ranks=4", "date=2026-11-01..", "tags.k=v=w", "tag=k=u"])
+    assert (
+        made.columns == {"ranks": ["2", "4"]} and made.days == ("2026-11-01", "") and made.tags == {"k": ["v=w", "u"]}
+    )
+    assert made.text() == "ranks=2 ranks=4 tag=k=v=w tag=k=u date=2026-11-01.."
     assert not StoreSelection()
-    with pytest.raises(UsageError, match="a filter is COLUMN=VALUE"):
+    with pytest.raises(UsageError, match="is not COLUMN=VALUE or tag=K=V"):
         parse(["x"])

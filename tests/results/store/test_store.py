@@ -219,9 +219,9 @@ class TestLoad:
             ({"benchmrk": "x"}, "the store has no column 'benchmrk': did you mean benchmark?"),
             ({"ranks": "two"}, "ranks holds whole numbers of 32 bits, which 'two' is not"),
             ({"ranks": 2**40}, "ranks holds whole numbers of 32 bits, which 1099511627776 is not"),
-            ({"tags": "x"}, "cannot filter by tags, which holds texts with names"),
+            ({"tags": "x"}, 'cannot filter by tags, which holds texts with names; as tags={"K": "V"}'),
             ({"columns": ["nope"]}, "the store has no column 'nope'"),
-            ({"nccl": "2.18"}, "the store has no column 'nccl': if it is a tag, write tag=nccl=VALUE"),
+            ({"nccl": "2.18"}, 'the store has no column \'nccl\': if it is a tag, filter by tags={"nccl": "VALUE"}'),
         ],
     )
     def test_bad_input_is_named(self, store, filters, message: str) -> None:
