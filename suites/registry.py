@@ -64,7 +64,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Benchmark:
-    """The benchmark called `name`, with or without OMB's ``osu_``.
+    """The benchmark called `name`, with or without OMB's ``osu_``, or that which IMB calls so.
 
     Raises:
         UsageError: there is no such benchmark; names the nearest one.
@@ -78,4 +78,8 @@ def find(name: str) -> Benchmark:
         return benchmark
     if short in broken():
         raise EnvironmentProblem(f"benchmark {short} cannot be loaded: {broken()[short]}")
+    from omb_py.results.dialects.imb.names import benchmark_of  # not needed for names of ours
+
+    if ours := benchmark_of(short):
+        return BENCHMARKS[ours]
     raise UsageError(f"unknown benchmark {name!r}: {nearest(short, names())}")

@@ -26,6 +26,7 @@ from omb_py.results.compare.false_alarm_rate import keep, site_rate
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import Side
 from omb_py.results.compare.report import CompareReport, document_of, exit_code, headline
+from omb_py.results.dialects.registry import translate_line
 from omb_py.suites import names
 from omb_py.suites.shipped import shipped
 
@@ -69,6 +70,7 @@ class CompareOptions:
 def run_compare(words: Sequence[str], specs: Mapping[Side, SideSpec], options: CompareOptions) -> int:
     """Compare two sides that are measured now, or two that are stored; the exit code."""
     check_files(options.output)
+    words = _translated(words)
     if options.resume and not words:
         raise UsageError("--resume needs the options of the comparison: repeat its command line and add --resume")
     differ = any(spec.describe() for spec in specs.values())
@@ -125,7 +127,7 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
     check_files(options.output)
     if not words:
         raise UsageError("which benchmark? as omb-py aa allreduce -n 2")
-    code = OK
+    words, code = _translated(words), OK
     for number in range(reports):
         own = replace(options, seed=None if options.seed is None else options.seed + number)
         report = against_itself(_requests(words, own), own.rules, own.launches, own.budget_s)
@@ -137,6 +139,14 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
             show_report(report, own)
         code = max(code, report_code)
     return code
+
+
+def _translated(words: Sequence[str]) -> Sequence[str]:
+    """The words, in ours where they begin with another tool's name of a benchmark; a folder is a side. Raises
+    UsageError."""
+    if not words or _is_benchmark(words[0]) or _is_suite(words[0]) or Path(words[0]).is_dir():
+        return words
+    return translate_line(words) or words
 
 
 def _is_benchmark(name: str) -> bool:

@@ -11,8 +11,10 @@ import click
 from omb_py.cli.help import tool_option
 from omb_py.cli.option_params import ParsedType, word
 from omb_py.errors import UsageError
+from omb_py.results.dialects.imb.names import benchmark_of
 from omb_py.results.store.filters import parse_filters
 from omb_py.results.store.paths import is_store
+from omb_py.suites import BENCHMARKS
 
 BENCHMARK_FIRST = {"benchmark": "the benchmark"}
 
@@ -51,13 +53,16 @@ def filters(where: tuple[str, ...], arguments: Mapping[str, str] = BENCHMARK_FIR
 
 
 def benchmark_name(command: str, word: str) -> str:
-    """The name of a benchmark as stores have it. Raises UsageError on the folder of a store."""
+    """The name of a benchmark as stores have it, of our own, OMB's or IMB's. Raises UsageError on the folder of a
+    store."""
     if is_store(word):
         raise UsageError(
             f"{word} is a folder; {command} takes a benchmark of it: omb-py {command} BENCHMARK --store {word} "
             f"(omb-py results list --store {word})"
         )
-    return word.lower().removeprefix("osu_")
+    name = word.lower().removeprefix("osu_")
+    ours = benchmark_of(name)
+    return name if ours is None or name in BENCHMARKS else ours
 
 
 def skipped(path: Path, why: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
+from omb_py.cli.stored_cells import benchmark_name
 from omb_py.dashboards.report import image_export
 
 
@@ -50,3 +51,17 @@ def test_a_tag_is_selected_in_one_way_everywhere(
     assert "a tag is tag=K=V, as tag=v=a" in said("tags=v=a")
     if line.startswith(("history", "model", "compare")):
         assert "tag=v=c" in said("tag=v=c") and "did you mean tag=v=" in said("tag=v=c")
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("PingPong", "latency"),
+        ("osu_bw", "bw"),
+        ("Uniband", "uniband"),
+        ("Sendrecv", "sendrecv"),
+        ("ib_send_bw", "ib_send_bw"),
+    ],
+)
+def test_a_benchmark_is_known_by_each_of_its_names(word: str, name: str) -> None:
+    assert benchmark_name("plot", word) == name

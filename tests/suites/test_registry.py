@@ -30,6 +30,14 @@ def test_omb_s_prefix_and_any_case_are_accepted(word: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "ours"),
+    [("PingPong", "latency"), ("put_local", "put_latency"), ("Sendrecv", "sendrecv"), ("BCAST", "bcast")],
+)
+def test_imb_s_names_are_accepted_where_they_are_no_name_of_ours(word: str, ours: str) -> None:
+    assert find(word) is BENCHMARKS[ours]
+
+
+@pytest.mark.parametrize(
     ("word", "near"),
     [("alreduce", "allreduce"), ("osu_latancy", "latency"), ("broadcast", "bcast"), ("all2all", "alltoall")],
 )

@@ -302,3 +302,16 @@ def test_a_value_that_begins_with_a_dash_is_the_benchmarks(command: str, capsys:
     words = [*command.split(), "allreduce", "--launcher-args", "-launcher ssh", "--launcher", "nope"]
     assert main(words) == 2
     assert "unknown launcher 'nope'" in capsys.readouterr().err
+
+
+def test_a_line_that_names_another_tool_s_benchmark_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main("compare --option NEW:window-size=4 PingPong --backend mock -m 8:8 --launches 2".split()) == 2
+    assert "NEW: latency has no window of messages in flight" in capsys.readouterr().err
+    assert main("compare --option NEW:no-store IMB-MPI1 PingPong".split()) == 2
+    assert "name its benchmark, as omb-py PingPong --format imb" in capsys.readouterr().err
+    (tmp_path / "PingPong").mkdir()
+    assert main("compare PingPong last".split()) != 0
+    assert "nothing differs between the sides" not in capsys.readouterr().err  # a folder is a stored side
