@@ -54,8 +54,8 @@ def predict(measured: Mapping[int, float], ranks: int) -> Prediction:
     """
     known = {p: t for p, t in sorted(measured.items()) if p >= 2}
     if len(known) < LEAST:
-        listed = ", ".join(map(str, known)) or "none"
-        raise UsageError(f"a prediction needs times at {LEAST} or more numbers of ranks; there are {listed}")
+        there = ("is none", "is one", "are two")[len(known)] + (": " if known else "") + " and ".join(map(str, known))
+        raise UsageError(f"a prediction needs times at {LEAST} or more numbers of ranks, and there {there}")
     largest = max(known)
     if ranks > FURTHEST * largest:
         raise UsageError(

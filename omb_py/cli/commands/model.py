@@ -11,12 +11,13 @@ import click
 from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option, whole
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
-from omb_py.errors import OK, UsageError
+from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.printing.analyses import cells_table, scaled_table, segments_table
 from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import cost_model, series
 from omb_py.results.analysis.series import TimedRow
+from omb_py.suites import find
 
 _MODELS = 8
 
@@ -59,6 +60,11 @@ def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, s
     try:
         models = cost_model.models(rows, _messages(place))
     except cost_model.TooFewSizes as error:
+        if not _is_sized(name):
+            raise UsageError(
+                f"{name} has no message size, so there is no model over sizes: omb-py model {name} --predict RANKS "
+                "is of its times over ranks"
+            ) from None
         raise UsageError(f"{error}; measure more with omb-py {name} -m 1:4M --store {place}") from None
     if form == "json":
         click.echo(json.dumps([cost_model.as_json(model) for model in models[:_MODELS]], indent=1))
@@ -86,6 +92,14 @@ def _predictions(rows: list[TimedRow], ranks: int, form: str, command: str) -> i
     for prediction in predictions[:_MODELS]:
         stdout_console().print(scaled_table(prediction, ranks))
     return OK
+
+
+def _is_sized(name: str) -> bool:
+    """Whether a benchmark has message sizes, as those of other tools are thought to have."""
+    try:
+        return find(name).sizes is not None
+    except OmbError:
+        return True
 
 
 def _messages(store: Path) -> list[TimedRow]:

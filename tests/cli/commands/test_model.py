@@ -108,7 +108,7 @@ def test_prediction(run, tmp_path) -> None:
     assert (code, out) == (2, "") and "64 ranks are more than 4 times the largest measured (8)" in err
     assert f"measure other numbers of ranks with omb-py allreduce -n RANKS --store {tmp_path}" in err
     code, _, err = run("allreduce --predict 8 --where ranks=8")
-    assert code == 2 and "at 3 or more numbers of ranks; there are 8" in err
+    assert code == 2 and "at 3 or more numbers of ranks, and there is one: 8" in err
 
 
 @pytest.mark.slow
@@ -126,3 +126,17 @@ def test_bad_input(run, tmp_path) -> None:
     ):
         code, out, err = run(line)
         assert (code, out) == (2, "") and says in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["barrier", "init"])
+def test_a_benchmark_without_message_size_has_no_model(run, tmp_path, name: str) -> None:
+    fill(tmp_path, name, message, sizes=(0,))
+    code, out, err = run(name)
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "-m" not in err.split("--predict")[0]
+    assert f"{name} has no message size, so there is no model over sizes: omb-py model {name} --predict RANKS" in err
+
+
+def test_one_number_of_ranks_is_no_prediction(run, tmp_path) -> None:
+    fill(tmp_path, "allreduce", collective, sizes=(8,))
+    code, _, err = run("allreduce --predict 64")
+    assert code == 2 and "a prediction needs times at 3 or more numbers of ranks, and there is one: 4; measure" in err

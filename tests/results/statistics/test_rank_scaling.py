@@ -40,7 +40,9 @@ def test_refusals() -> None:
     assert predict(times, 32).ranks == 32
     for known, ranks, says in (
         (times, 33, "33 ranks are more than 4 times the largest measured (8): measure up to 9 ranks first"),
-        ({1: 0.1, 2: 1.0, 4: 2.0}, 8, "at 3 or more numbers of ranks; there are 2, 4"),
+        ({1: 0.1, 2: 1.0, 4: 2.0}, 8, "at 3 or more numbers of ranks, and there are two: 2 and 4"),
+        ({4: 2.0}, 8, "at 3 or more numbers of ranks, and there is one: 4"),
+        ({1: 2.0}, 8, "at 3 or more numbers of ranks, and there is none"),
         (times, 1, "2 ranks or more, not 1"),
     ):
         with pytest.raises(UsageError) as caught:
