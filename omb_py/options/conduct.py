@@ -271,7 +271,7 @@ OUTPUT = under(
         "--report",
         f"With --format nccl-tests, as its -C, -S, -M and -a: {', '.join(REPORTS)}.",
         "LIST",
-        comma_list("report", REPORTS),
+        comma_list("report", REPORTS, closed=True),
         default="the mean over the ranks",
         scope="line",
         rare=True,

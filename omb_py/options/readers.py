@@ -52,8 +52,9 @@ def word(what: str, choices: Sequence[str], strict: bool = True, closed: bool = 
     return Reader(what, parse, choices, closed)
 
 
-def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) -> Reader:
-    """Words separated by commas, as a tuple; empty places are refused."""
+def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False, closed: bool = False) -> Reader:
+    """Words separated by commas, as a tuple; empty places are refused, and where `closed` other words than `choices`;
+    else the planner checks them."""
 
     def parse(text: str) -> tuple[str, ...]:
         words = tuple(part.strip() for part in text.split(","))
@@ -61,9 +62,12 @@ def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) 
             raise UsageError(f"{what} list {text!r} has an empty place")
         if blank := next((word for word in words if len(word.split()) > 1), ""):
             raise UsageError(f"{what} {blank!r}: commas stand between names: {','.join(blank.split())}")
-        return words if keep_case else tuple(part.lower() for part in words)
+        chosen = words if keep_case else tuple(part.lower() for part in words)
+        if closed and (unknown := next((word for word in chosen if word not in choices), "")):
+            raise UsageError(f"unknown {what} {unknown!r}: {nearest(unknown, choices)}")
+        return chosen
 
-    return Reader(what, parse, choices)
+    return Reader(what, parse, choices, closed)
 
 
 def joined(what: str, choices: Sequence[str]) -> Reader:

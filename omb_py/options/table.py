@@ -73,7 +73,8 @@ def check_words(request: Request) -> None:
         value = request.get(option.name)
         # launchers of other packages are among the choices, and not listed
         if option.reader is not None and option.reader.closed and value not in (None, *option.also):
-            one_of(option.reader.what, value, option.reader.choices)
+            for word in value if isinstance(value, tuple) else (value,):
+                one_of(option.reader.what, word, option.reader.choices)
 
 
 def check_taken(request: Request, benchmark: Benchmark) -> None:

@@ -96,6 +96,8 @@ class Dialect:
     """The timing of its requests, and with `timings` the only ones whose rows it can show; empty: any."""
     timings: ClassVar[tuple[str, ...]] = ()
     """Further timings, where they are asked for."""
+    reports: ClassVar[bool] = False
+    """Whether its text shows what ``--report`` asks for."""
     names_reduction: ClassVar[bool] = False
     """Whether a row says which reduction it is of, so that one table may have several."""
 

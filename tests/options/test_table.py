@@ -12,7 +12,7 @@ from omb_py.engine.program.benchmark import Sampling, cell_from
 from omb_py.errors import UsageError
 from omb_py.options import table
 from omb_py.options.option import Defaults, Option
-from omb_py.options.readers import whole
+from omb_py.options.readers import comma_list, whole
 from omb_py.options.request import Launching, Printing, Repetition, Request, usual_device
 from omb_py.options.table import (
     TABLE,
@@ -164,3 +164,10 @@ def test_without_a_device_a_backend_of_gpus_takes_the_one_that_is_here(
 def test_a_device_that_is_given_stays() -> None:
     assert Request("allreduce", backends=("nccl",), device="cpu").device == "cpu"
     assert request_from(find("allreduce"), {"backends": ("nccl",)}).device == Request("bw", ("nccl",)).device == "cuda"
+
+
+def test_a_closed_list_refuses_other_words() -> None:
+    reader = comma_list("report", ("rank0", "memory"), closed=True)
+    assert reader.parse("Rank0,memory") == ("rank0", "memory")
+    with pytest.raises(UsageError, match="unknown report 'bogus': valid: memory, rank0"):
+        reader.parse("rank0,bogus")

@@ -88,6 +88,10 @@ def _timing_of_dialect(on: RuleContext) -> str:
     return f"--format {dialect.name} times {dialect.timing}, as {dialect.title} do, not {timing}: leave one out"
 
 
+def _report(on: RuleContext) -> str:
+    return "" if on.parsed.dialect.reports else "--report is for --format nccl-tests: add that, or leave it out"
+
+
 def _shared_device(on: RuleContext) -> str:
     return "" if on.on_device else "--share-device is for ranks on devices: leave it out"
 
@@ -297,6 +301,7 @@ RULES = (
     *SIDE_RULES,
     RequestRule("batch where calls are timed alone", "options", _batch, option="batch"),
     RequestRule("timing of another tool", "options", _timing_of_dialect, option="timing"),
+    RequestRule("report of another tool", "options", _report, option="report"),
     RequestRule("shared device without a device", "options", _shared_device, option="share_device"),
     RequestRule("buffer on the host with a device", "options", _host_buffer),
     RequestRule("buffer that the GPU lacks", "options", _buffer_of_gpu),

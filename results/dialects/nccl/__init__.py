@@ -32,6 +32,7 @@ class NcclTests(Dialect):
     warmup = 1
     timing = "pipelined"
     timings: ClassVar[tuple[str, ...]] = ("isolated", "graph")
+    reports = True
     names_reduction = True
 
     def translate_line(self, words: Sequence[str]) -> list[str] | None:

@@ -75,6 +75,7 @@ BREAKS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "batches of calls that cannot be timed": ("latency", {**_NCCL, "timing": "graph"}, "is for blocking collectives"),
     "batch where calls are timed alone": ("bcast", {**_NCCL, "batch": 5}, "is for --timing graph, pipelined"),
     "timing of another tool": ("bcast", {**_NCCL, "format": "nccl-tests", "timing": "event"}, "times pipelined"),
+    "report of another tool": ("bcast", {"report": ("rank0",)}, "--report is for --format nccl-tests: add that"),
     "shared device without a device": ("bcast", {"share_device": True}, "--share-device is for ranks on devices"),
     "buffer on the host with a device": ("bcast", {"device": "sim", "buffer": "bytearray"}, "lies on the host"),
     "buffer that the GPU lacks": ("bcast", {"device": "rocm", "gpu": True, "buffer": "numba"}, "is for NVIDIA GPUs"),
