@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.store import schema
@@ -29,7 +28,7 @@ class Filter:
         """The filter as a user types it."""
         return f"{TAG}={self.tag}={self.value}" if self.tag else f"{self.column}={self.value}"
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, object]:
         """The filter for :func:`omb_py.load`."""
         return {TAGS: {self.tag: self.value}} if self.tag else {self.column: self.value}
 
@@ -70,10 +69,10 @@ def check_column(name: str, tagged: str) -> None:
     raise UsageError(f"the store has no column {name!r}: {near}")
 
 
-def parse_filters(texts: Iterable[str]) -> dict[str, Any]:
+def parse_filters(texts: Iterable[str]) -> dict[str, object]:
     """The filters of several words for :func:`omb_py.load`, all of which must hold. Raises UsageError as
     :func:`parse_filter`, and where a column or a tag is given twice."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     tags: dict[str, str] = {}
     for each in map(parse_filter, texts):
         if each.tag in tags or each.column in values:
@@ -85,7 +84,7 @@ def parse_filters(texts: Iterable[str]) -> dict[str, Any]:
     return {**values, TAGS: tags} if tags else values
 
 
-def filters_text(filters: Mapping[str, Any]) -> str:
+def filters_text(filters: Mapping[str, object]) -> str:
     """Filters of :func:`omb_py.load` as a user types them, with commas."""
     return ", ".join(
         each
