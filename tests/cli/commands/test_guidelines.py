@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ from omb_py.cli import main
 from omb_py.orchestrate.running.progress import Tally
 from omb_py.results.store.read import load
 
+RunLine = Callable[[str], tuple[int, str, str]]
+"""Runs a command line with a store of its own: exit code, stdout, stderr."""
 SMALL = "guidelines gl5 gl9 --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 10"
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> RunLine:
     def call(line: str) -> tuple[int, str, str]:
         code = main([*line.split(), "--store", str(tmp_path)])
         out, err = capsys.readouterr()
@@ -25,7 +28,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-
 
 
 @pytest.mark.slow
-def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_what_holds(run: RunLine, tmp_path: Path) -> None:
     code, out, err = run(
         f"{SMALL} -c --tag a=1 --output {tmp_path}/g.xml --output {tmp_path}/g.json -o {tmp_path}/g.html"
     )
@@ -44,8 +47,8 @@ def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def
 
 
 @pytest.mark.slow
-def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(  # type: ignore[no-untyped-def]
-    run, monkeypatch: pytest.MonkeyPatch
+def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(
+    run: RunLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[int] = []
     monkeypatch.setattr("omb_py.engine.measuring.host_memory.settle_heap", lambda: settled.append(1))
@@ -56,7 +59,7 @@ def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(  # type: ign
 
 
 @pytest.mark.slow
-def test_a_planted_wait_is_found_and_costs_what_was_planted(run) -> None:  # type: ignore[no-untyped-def]
+def test_a_planted_wait_is_found_and_costs_what_was_planted(run: RunLine) -> None:
     code, out, _ = run(f"{SMALL} --mock noise=0.01 --inject busy:0:50000 --format json --quiet")
     told = json.loads(out)
     assert code == 1 and told["verdicts"] == {"VIOLATED": 2}
@@ -66,7 +69,7 @@ def test_a_planted_wait_is_found_and_costs_what_was_planted(run) -> None:  # typ
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("launches", "made"), [(4, 4), (5, 20)])
-def test_a_round_that_can_decide_nothing_is_not_made(run, launches: int, made: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_round_that_can_decide_nothing_is_not_made(run: RunLine, launches: int, made: int, tmp_path: Path) -> None:
     line = f"{SMALL} --launches {launches} --mock noise=0.01 --inject busy:0:50000"
     code, out, err = run(line)
     assert load(tmp_path)["launch_id"].nunique() == made
@@ -86,13 +89,13 @@ def test_gloo_has_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dict(skipped)["gl2_allgather"].startswith("Gloo's alltoall") and "gl4_allgather" in dict(skipped)
 
 
-def test_a_setting_that_only_the_backend_knows_to_be_wrong_is_bad_input(run) -> None:  # type: ignore[no-untyped-def]
+def test_a_setting_that_only_the_backend_knows_to_be_wrong_is_bad_input(run: RunLine) -> None:
     code, out, err = run("guidelines gl5 --backend mock --mock foo=3 --quiet")
     assert code == 2 and out == "" and err.count("\n") == 1
     assert "mock: unknown setting 'foo': valid: " in err
 
 
-def test_progress_counts_a_cell_once_though_it_has_sides(run, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_progress_counts_a_cell_once_though_it_has_sides(run: RunLine, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[tuple[int, int]] = []
     count = Tally.cell
 
