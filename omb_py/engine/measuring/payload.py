@@ -117,7 +117,14 @@ def write(places: Bytes, make: Make) -> None:
 
 def count_wrong(make: Make, actual: Bytes) -> int:
     """Number of bytes that differ from a payload."""
-    return sum(int(np.count_nonzero(actual[within] != make(within=within))) for within in chunks(actual.size))
+    return sum(_count_unequal(actual[within], make(within=within)) for within in chunks(actual.size))
+
+
+def _count_unequal(actual: Bytes, expected: Bytes) -> int:
+    # words first: bytes that are all equal, the usual case, take a third of the time
+    if actual.size % 8 == 0 and np.array_equal(actual.view(np.uint64), expected.view(np.uint64)):
+        return 0
+    return int(np.count_nonzero(actual != expected))
 
 
 def mix(*key: int) -> int:

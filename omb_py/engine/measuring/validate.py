@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import lcm
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,9 @@ from omb_py.engine.session import Runner, Session
 from omb_py.grammar.rank_groups import by_group
 
 ITERATIONS = 10
+CHECKED: Final = 64 << 20
+"""Bytes of all messages of a cell that are checked before its timed loop, one message at least: what will be received
+is spoiled before, so that one iteration shows what is wrong."""
 _MOMENT_NS = 1000.0
 PerRank = NDArray[np.float64]
 """A number for each rank, as sessions add them."""
@@ -237,6 +241,15 @@ def followed_stages(session: Session, benchmark: Benchmark, cell: Cell, worlds: 
     return frozenset(number for number in stages if passes[number] and not cannot[number])
 
 
+def iterations_of(size: int) -> int:
+    """How often the body of a stage is checked before the timed loop, for messages of `size` bytes.
+
+    >>> iterations_of(8), iterations_of(16 << 20), iterations_of(1 << 30)
+    (10, 4, 1)
+    """
+    return max(1, min(ITERATIONS, CHECKED // max(1, size)))
+
+
 def validate_ranks(
     session: Session,
     benchmark: Benchmark,
@@ -247,7 +260,7 @@ def validate_ranks(
 ) -> PerRank:
     """Run the body of every stage with distinct buffers and return the number of wrong bytes of each rank.
 
-    A body runs ``ITERATIONS`` times, and each of its variants at least once.
+    A body runs :func:`iterations_of` times, and each of its variants at least once.
     """
     apart = replace(cell, distinct=True)
     programs = {rank: benchmark.program(world, apart) for rank, world in worlds.items()}
@@ -260,7 +273,7 @@ def validate_ranks(
     wrong = np.zeros(session.size)
     for number, stage in enumerate(stages):
         runner.enter(number, results)
-        for iteration in range(max(ITERATIONS, len(stage.variants))):
+        for iteration in range(max(iterations_of(cell.size), len(stage.variants))):
             (checker.fill_followed if number in followed else checker.fill)(runner, number, iteration)
             session.barrier()
             runner.run(number, iteration, 1)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 ENOUGH_S: Final = 1.0
 """A loop that is shorter is known roughly alone: NVML renews its counter about ten times a second."""
+RENEWED_S: Final = 0.2
+"""In a loop that is shorter the counter of a GPU may stand still, or count what was used long before."""
 _FIX: Final = (
     "as root: chmod -R a+r /sys/class/powercap/intel-rapl:*; for GPUs nvidia-ml-py or amdsmi, or leave --energy out"
 )
@@ -81,7 +83,8 @@ class _Reading:
 
 
 def energy_text(row: StoredRow) -> str:
-    """Joule an operation of all that was counted; ``~`` where the loop was too short for more than a rough number.
+    """Joule an operation of all that was counted; ``~`` where the loop was too short for more than a rough number,
+    none where GPUs were counted in a loop shorter than their counters' steps.
 
     In parentheses how many hosts or GPUs were counted, where that was not all: ``3 J (0 of 8 GPUs)``.
     """
@@ -89,7 +92,10 @@ def energy_text(row: StoredRow) -> str:
     counted = [metrics[name] for name in ("energy_host_uj", "energy_gpu_uj") if name in metrics]
     if not counted:
         return "-"
-    rough = "~" if metrics.get("energy_loop_s", 0.0) < ENOUGH_S else ""
+    loop_s = metrics.get("energy_loop_s", 0.0)
+    if loop_s < RENEWED_S and "energy_gpu_uj" in metrics:
+        return f"- (loop under {RENEWED_S:g} s)"
+    rough = "~" if loop_s < ENOUGH_S else ""
     gpus = row.get("devices") if row.get("device") in GPU_KINDS else 0
     few = [
         f"{metrics.get(name, 0):.0f} of {int(number_of(total))} {noun}"

@@ -9,7 +9,7 @@ from functools import cache
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.rma import SYNCS, WINDOWS
-from omb_py.results.dialects.omb.titles import TITLED_LIBRARIES, TITLES
+from omb_py.results.dialects.omb.titles import NCCL_SYNCS, NCCL_WINDOWS, TITLED_LIBRARIES, TITLES
 from omb_py.results.dialects.reading import BadTable, shown
 
 TITLE = re.compile(r"\s*# OSU (?P<text>.+?)(?: Test)+(?P<tail> Persistent)? v(?P<version>\d[\w.]*)\s*")
@@ -65,8 +65,8 @@ HEAD_LINE = re.compile(r"\s*#? ?(?:Size\s+(?=[A-Z])|(?:Avg )?Latency ?\(us\)|Ove
 VARIED_HEAD = re.compile(r"\s*#(?:\s+\d{1,6})+(?P<checked>\s+Validation)?\s*")
 
 _TYPES = {dtype.mpi: name for name, dtype in DTYPES.items()}
-_WINDOWS = {text: name for name, text in WINDOWS.items()}
-_SYNCS = {text: name for name, text in SYNCS.items()}
+_WINDOWS = {text: name for names in (WINDOWS, NCCL_WINDOWS) for name, text in names.items()}
+_SYNCS = {text: name for names in (SYNCS, NCCL_SYNCS) for name, text in names.items()}
 
 
 @cache

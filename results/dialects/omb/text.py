@@ -19,6 +19,8 @@ from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats
 from omb_py.results.dialects.omb.titles import (
+    NCCL_SYNCS,
+    NCCL_WINDOWS,
     OWN,
     TITLED_LIBRARIES,
     TITLES,
@@ -366,8 +368,9 @@ def _special_lines(row: Row) -> list[str]:
     if row["benchmark"] == "multi_lat" and row.get("window") and row.get("ranks"):  # 8.0
         return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {row['window']} ]"]
     if "window_kind" in parameters:
-        lines = [f"# Window creation: {WINDOWS[parameters['window_kind']]}"]
-        return [*lines, f"# Synchronization: {SYNCS[parameters['sync']]}"] if "sync" in parameters else lines
+        windows, syncs = (NCCL_WINDOWS, NCCL_SYNCS) if row.get("backend") == "nccl" else (WINDOWS, SYNCS)
+        lines = [f"# Window creation: {windows[parameters['window_kind']]}"]
+        return [*lines, f"# Synchronization: {syncs[parameters['sync']]}"] if "sync" in parameters else lines
     return [f"# Partitions: {parameters['partitions']}\t"] if "partitions" in parameters else []
 
 

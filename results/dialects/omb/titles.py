@@ -38,6 +38,9 @@ TITLED_LIBRARIES: Mapping[str, tuple[str, str]] = {
     "UCC": ("ucc", "UCC"),
 }
 """Libraries that are no MPI -> their backend, and the word in the place of MPI in a title. OMB has the first two."""
+NCCL_WINDOWS: Mapping[str, str] = {"allocate": "ncclCommWindowRegister"}
+NCCL_SYNCS: Mapping[str, str] = {"pscw": "ncclSignal/ncclWaitSignal"}
+"""Window kind and synchronisation -> NCCL's functions for it, in the place of MPI's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,11 @@ class TestOtherMistakes:
         root = 8 if name == "bcast" else 0  # the root holds what it sends
         assert found_in(name, lambda step: steps.barrier()) == (places - root) * ITERATIONS
 
+    def test_of_a_large_message_is_found_in_its_one_iteration(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("omb_py.engine.measuring.validate.CHECKED", 1)
+        places = sum(region.nbytes for _, region in received(BENCHMARKS["allgather"], cell("allgather"), 3))
+        assert found_in("allgather", lambda step: steps.barrier()) == places
+
     @pytest.mark.parametrize("name", ["bw", "bibw"])
     def test_swapped_slots_of_a_window_are_found(self, name: str) -> None:
         def backwards(step: Step) -> Step:

@@ -13,7 +13,7 @@ import pytest
 from omb_py.engine.devices import nvml
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.observers import registry
-from omb_py.engine.observers.energy import Energy, used, zones
+from omb_py.engine.observers.energy import Energy, energy_text, used, zones
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell
 from omb_py.printing.export import to_csv
@@ -111,6 +111,9 @@ def test_gpus_clocks_and_why_they_are_low(tmp_path: Path, monkeypatch: pytest.Mo
     assert line["throttled"] == "GPU: power cap, GPU: heat"
     columns = {str(column.header): next(iter(column.cells)) for column in results_table([row]).columns}
     assert (str(columns["energy/op"]), str(columns["throttled"])) == ("~200 µJ", "GPU: power cap, GPU: heat")
+    short = {"metrics": {**figures, "energy_loop_s": 0.011}}
+    assert energy_text(short) == "- (loop under 0.2 s)"
+    assert energy_text({"metrics": {"energy_host_uj": 20.0, "energy_loop_s": 0.011}}) == "~20 µJ"
     cool = {"size_bytes": 8, "value": 1.0, "unit": "us", "metrics": {**figures, "gpu_throttle": 0, "energy_loop_s": 2}}
     assert next(csv.DictReader(io.StringIO(to_csv([cool]))))["throttled"] == ""
     heads = [str(column.header) for column in results_table([cool]).columns]

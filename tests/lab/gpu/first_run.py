@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from omb_py.launchers.mpi_library import mpi_library
+from omb_py.launchers.mpiexec import find_mpiexec
 from tests.lab.gpu import cells
 from tests.lab.gpu.parts import parts
 from tests.lab.gpu.processes import run_within
-from tests.support.machines.mpi import environment, mpiexec, torchrun
+from tests.support.machines.mpi import environment, torchrun
 
 SIZES, ITERATIONS = "8,64K", 5
 LIMIT_S: Final = 520.0
@@ -96,11 +97,12 @@ def first_call(kit: Kit) -> Iterator[FirstRunStep]:
 def second_call(kit: Kit) -> Iterator[FirstRunStep]:
     """Python bindings, staged MPI, ranks of other launchers, what must be refused, and more beside nccl-tests."""
     yield _part(kit, "nccl bindings", 170)
+    yield _part(kit, "nccl 2.29", 60)
     yield _part(kit, "mpi staged", 130)
     joined = _shared(kit, launched=False)
     lacks_torch = "" if find_spec("torch") else "PyTorch is not here"
     yield FirstRunStep("torchrun", 60, (*torchrun(2), *joined), without=lacks_torch)
-    yield FirstRunStep("mpiexec", 60, (*mpiexec(), "-n", "2", *joined))
+    yield FirstRunStep("mpiexec", 60, (*_mpiexec(), "-n", "2", *joined))
     one = ("-m", "8:8", "-i", "5", "--no-store")
     nccl = (*OMB, "allreduce", "--backend", "nccl", "-d", kit.device, "-n", "2")
     yield FirstRunStep("refused: two ranks on a GPU", 60, (*nccl, *one), 3, "--share-device")
@@ -110,6 +112,12 @@ def second_call(kit: Kit) -> Iterator[FirstRunStep]:
     yield FirstRunStep("refused: no GPU", 60, (*nccl, *one), 3, "visible", environ=hidden)
     for program in ("all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf", "alltoall_perf"):
         yield from _beside_nccl_tests(kit, program)
+
+
+def _mpiexec() -> tuple[str, ...]:
+    """The mpiexec of the library that mpi4py loads: the first in PATH may be the system's."""
+    found = find_mpiexec(mpi_library(), os.environ)
+    return (found.path, *(("--oversubscribe", "--bind-to", "none") if found.vendor == "Open MPI" else ()))
 
 
 def _beside_nccl_tests(kit: Kit, program: str) -> Iterator[FirstRunStep]:

@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from omb_py.backends.nccl.capabilities import BINDINGS, NATIVE, missing
+from omb_py.backends.nccl.family import OF_DEVICE
+from omb_py.backends.nccl.library import asked, lacking
 from omb_py.engine.program.buffers import ON_DEVICE
 from tests.support.machines.mpi import ROOT
 
@@ -24,6 +26,7 @@ COLLECTIVES = tuple(
 UNEVEN = ("allgatherv", "gatherv", "scatterv")
 """Which Gloo has not."""
 COMMUNICATORS = ("comm_dup", "comm_split", "comm_create")
+PUTS = ("put_latency", "put_bw", "put_bibw")
 POINT_TO_POINT = ("latency", "bw", "bibw")
 MODES = ("pipelined", "graph", "event", "spin-gated")
 INTEL = {"I_MPI_OFFLOAD": "1", "I_MPI_OFFLOAD_MODE": "cuda", "I_MPI_OFFLOAD_CUDA_LIBRARY": "libcuda.so.1"}
@@ -53,12 +56,22 @@ class Part:
     environ: Mapping[str, str] = field(default_factory=dict)
     mpi: str = ""
     """It is for this MPI library alone, on a GPU."""
+    call: str = ""
+    """A function that NCCL must have."""
 
     def applies(self, device: str, mpi: str) -> str:
         """Why it is left out; empty where it is not."""
         if self.mpi and device != "sim" and mpi != self.mpi:
             return f"the MPI library is {mpi or 'missing'}, not {self.mpi}"
+        if self.call and device != "sim" and self.call in lacking(_functions(device)):
+            return f"NCCL here has no {self.call}"
         return ""
+
+
+def _functions(device: str) -> Sequence[str]:
+    """Optional functions of the NCCL that a device uses."""
+    answers = map(asked, OF_DEVICE[device].candidates())
+    return next((answer["has"] for answer in answers if "error" not in answer), ())
 
 
 def every(*names: str, **options: Any) -> Entry:
@@ -123,6 +136,11 @@ def parts(device: str) -> tuple[Part, ...]:
                 every(*COMMUNICATORS, validation=None, message_size=None, iterations=10),
             ),
             environ=STAND_INS if device == "sim" else {},
+        ),
+        Part(
+            "nccl 2.29",
+            (every(*PUTS), every("comm_shrink", "comm_grow", validation=None, message_size=None, iterations=10)),
+            call="ncclPutSignal",
         ),
         Part("mpi staged", (*of_mpi, every("iallreduce", cuda_target=["cpu", "gpu", "both"])), environ=STAGED),
         # staged instead would pass, too

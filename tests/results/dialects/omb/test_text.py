@@ -9,7 +9,8 @@ import pytest
 from omb_py import __version__
 from omb_py.errors import UsageError
 from omb_py.results.dialects.omb import text as osu
-from omb_py.results.dialects.omb.text import OsuText, text_of
+from omb_py.results.dialects.omb.names import sync_of, window_of
+from omb_py.results.dialects.omb.text import OsuText, details, text_of
 from omb_py.results.dialects.omb.titles import TITLES, version_of
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context
@@ -107,6 +108,16 @@ class TestGolden:
         row = {"size_bytes": 1, "value": 3.1, "samples_avg_us": tail(3.05, 3.27, 4.95), "metrics": {}}
         above, line = printed(OsuText(name, percentiles=(100,)), "char", row).splitlines()[-2:]
         assert above.endswith(f"){head}") and len(above) == len(line) + 1 == 10 + 18 + 19
+
+
+class TestWindows:
+    def test_of_nccl_are_said_in_its_own_words_which_are_read_again(self) -> None:
+        parameters = {"window_kind": "allocate", "sync": "pscw"}
+        row = {"benchmark": "put_latency", "family": "one-sided", "backend": "nccl", "parameters": parameters}
+        lines = details(row)
+        assert lines == ["# Window creation: ncclCommWindowRegister", "# Synchronization: ncclSignal/ncclWaitSignal"]
+        window, sync = (line.partition(": ")[2] for line in lines)
+        assert {"window_kind": window_of(window), "sync": sync_of(sync)} == parameters
 
 
 class TestRows:
