@@ -96,9 +96,6 @@ class Root(click.Group):
                 raise UsageError(
                     f"{name} is a folder: omb-py report {name} shows it, omb-py dashboard {name} explores it"
                 )
-            short = name.lower().removeprefix("osu_").removeprefix("xccl_")
-            if short in BENCHMARKS:  # OMB's programs for NCCL
-                raise UsageError(f"{name} measures over NCCL: omb-py {short} --backend nccl --device cuda")
             near = nearest(name.lower().removeprefix("osu_"), self.list_commands(ctx), 0.6)
             near = near if near.startswith("did you mean") else "see omb-py list and omb-py --help"
             raise UsageError(f"unknown benchmark or command {name!r}: {near}")

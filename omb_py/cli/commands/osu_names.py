@@ -17,6 +17,9 @@ from omb_py.suites import find
 
 _FOLDERS = {"pt2pt": "mpi/pt2pt", "one-sided": "mpi/one-sided", "startup": "mpi/startup"}
 """Folder of OMB for a family of benchmarks; all others are in ``mpi/collective``."""
+_OF_NCCL = dict.fromkeys(("allgather", "allreduce", "alltoall", "bcast", "reduce", "reduce_scatter"), "collective")
+_OF_NCCL |= dict.fromkeys(("latency", "bw", "bibw"), "pt2pt")
+"""OMB's programs for NCCL and RCCL, and their folder in ``xccl``."""
 
 
 def command() -> click.Command:
@@ -26,8 +29,8 @@ def command() -> click.Command:
         params=[click.Argument(["folder"], metavar="DIR"), debug_option()],
         callback=run,
         help="Make DIR a folder of OMB's programs: osu_latency, osu_allreduce and all others, each a link to omb-py. "
-        "They lie in DIR, for PATH, and below DIR/mpi as OMB installs them. A script for OMB then needs no change "
-        "but that of its PATH.\n\n"
+        "They lie in DIR, for PATH, and below DIR/mpi and DIR/xccl as OMB installs them. A script for OMB then needs "
+        "no change but that of its PATH.\n\n"
         "A program that is called by such a name ends with 1 where OMB does, and passes over words that OMB ignores.",
         examples=["omb-py osu-names ~/osu", "PATH=~/osu:$PATH mpirun -n 2 osu_latency -m 8:1K"],
     )
@@ -37,7 +40,9 @@ def run(folder: str) -> int:
     """Link all names. Raises UsageError, EnvironmentProblem."""
     target = _program()
     root = Path(folder).expanduser()
-    links = [place / f"osu_{name}" for name in TITLES for place in (root, root / _folder(find(name)))]
+    programs = {f"osu_{name}": _folder(find(name)) for name in TITLES}
+    programs |= {f"osu_xccl_{name}": Path("xccl") / family for name, family in _OF_NCCL.items()}
+    links = [place / name for name, folder in programs.items() for place in (root, root / folder)]
     taken = next((link for link in links if link.exists() and not link.is_symlink()), None)
     if taken is not None:
         raise UsageError(f"{taken} is a file of its own, such as OMB's program: name an empty folder")
@@ -48,7 +53,7 @@ def run(folder: str) -> int:
             link.symlink_to(target)
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {error.filename or root}: {error.strerror}") from error
-    click.echo(f"{len(TITLES)} programs are in {root}. For a script of OMB's: export PATH={root.absolute()}:$PATH")
+    click.echo(f"{len(programs)} programs are in {root}. For a script of OMB's: export PATH={root.absolute()}:$PATH")
     return OK
 
 

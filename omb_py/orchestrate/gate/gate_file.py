@@ -16,6 +16,7 @@ from omb_py.orchestrate.compare.stored import declared_rules
 from omb_py.orchestrate.programs.request import ProgramTexts
 from omb_py.orchestrate.programs.session import DEFAULT_TIMEOUT_S
 from omb_py.orchestrate.suites import toml_values as toml
+from omb_py.orchestrate.suites.suite_file import read_text
 from omb_py.orchestrate.suites.toml_values import KeyPath, TomlSetting, TomlTable, key_lines, kind
 from omb_py.orchestrate.suites.trust import Demand
 from omb_py.results.compare.interleaved import can_show
@@ -75,12 +76,10 @@ class Gate:
 
 def read_gate(path: str) -> Gate:
     """Read a gate's file. Raises UsageError with the line that is wrong."""
+    text = read_text(Path(path), path, "gate")
     try:
-        text = Path(path).read_text(encoding="utf-8")
         data = tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{path}: not TOML: {error}") from None
     lines = key_lines(text)
     top = _table((), {key: value for key, value in data.items() if key != COMMAND}, "", path, lines)

@@ -107,7 +107,7 @@ def read_suite(path: Path, shown: str | None = None) -> Suite:
 def read_text(path: Path, shown: str, what: str) -> str:
     """Read the text of a TOML file. Raises UsageError: it cannot be read, or is not UTF-8."""
     try:
-        return path.read_bytes().decode()
+        return path.read_bytes().decode("utf-8-sig")  # editors of Windows write a mark first
     except OSError as error:
         raise UsageError(f"cannot read {what} {shown}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError as error:

@@ -21,6 +21,14 @@ class Omb(Dialect):
     stored_as = DIALECT
     usual = True
 
+    def translate_line(self, words: Sequence[str]) -> list[str] | None:
+        """A line that begins with a program of OMB for NCCL and RCCL, such as ``osu_xccl_allreduce``."""
+        from omb_py.results.dialects.omb.titles import TITLES
+
+        program, *rest = words
+        name = program.lower().removeprefix("osu_xccl_")
+        return [name, "--backend", "nccl", *rest] if name != program.lower() and name in TITLES else None
+
     def transcript(self) -> Transcript:
         from omb_py.results.dialects.omb.transcript import OmbTranscript
 

@@ -29,7 +29,9 @@ def run(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_every_program_of_omb_is_there_twice(programs: Path) -> None:
     """For PATH, and where OMB installs it."""
     names = {f"osu_{name}" for name in TITLES}
-    assert {path.name for path in programs.iterdir()} == names | {"mpi"}
+    of_nccl = {path.name for path in (programs / "xccl").rglob("osu_*")}
+    assert len(of_nccl) == 9 and {"osu_xccl_reduce_scatter", "osu_xccl_bibw"} < of_nccl
+    assert {path.name for path in programs.iterdir()} == names | of_nccl | {"mpi", "xccl"}
     assert {path.name for path in (programs / "mpi").rglob("osu_*")} == names
     for path in ("pt2pt/osu_bw", "pt2pt/persistent/osu_bw_persistent", "congestion/osu_bw_fan_in"):
         assert os.access(programs / "mpi" / path, os.X_OK)
@@ -56,6 +58,11 @@ def test_what_ranks_find_out_together_ends_as_in_omb(programs: Path) -> None:
     ended = start([str(programs / "osu_bw_fan_in"), "-m", "8:8"], 2)
     assert ended.returncode in (1, 9), "9: mpiexec killed the rank that was left"
     assert "bw_fan_in needs several nodes" in ended.stderr
+
+
+def test_a_program_for_nccl_measures_over_nccl(programs: Path) -> None:
+    ended = run(programs / "osu_xccl_bw", "-m", "8:8", "-d", "cpu")
+    assert ended.returncode == 1 and ended.stderr.startswith("omb-py: error: backend nccl has no buffers on cpu")
 
 
 def test_a_program_of_its_own_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_suite(tmp_path / "latin.toml")
 
 
+def test_a_mark_of_the_byte_order_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "marked.toml").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert read_suite(tmp_path / "marked.toml").digest == parse_suite(GOOD, "f.toml").digest
+
+
 @given(st.text(max_size=60) | st.text(alphabet="[]{}=\"'#,.\n ab1", max_size=60))
 def test_any_text_is_a_suite_or_one_line(text: str) -> None:
     for whole in (text, GOOD + text, text + GOOD):
