@@ -52,15 +52,17 @@ class StoreFile:
 
 
 def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[StoreFile]:
-    """The Parquet files of a store, sorted by path. Hidden files and folders do not belong to it.
+    """The Parquet files of a store, sorted by path.
 
-    `on_skip` is called with each folder that cannot be listed.
+    Hidden files and folders do not belong to it; a folder that was moved elsewhere and left a link does.
+
+    `on_skip` is called with each folder that cannot be listed, and each link that leads nowhere.
     """
     root = Path(store)
     for _ in range(_LISTINGS):
         before = generation(root)
         problems: list[tuple[Path, str]] = []
-        listed = list(_below(root, "", problems))
+        listed = list(_below(root, "", problems, os.path.realpath(root)))
         if generation(root) == before:
             break
     for path, why in problems:
@@ -152,7 +154,8 @@ def wait_for_lock(handle: int, seconds: float) -> bool:
             time.sleep(0.05)
 
 
-def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]]) -> Iterator[StoreFile]:
+def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]], root: str) -> Iterator[StoreFile]:
+    """`root` is the store whose links are followed; none is below a link, so that no two of them make a circle."""
     try:
         with os.scandir(folder) as listed:
             names = [entry for entry in listed if not entry.name.startswith(".")]
@@ -163,9 +166,19 @@ def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]]) -> Itera
         relative = prefix + entry.name
         try:
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(folder / entry.name, relative + "/", problems)
+                yield from _below(folder / entry.name, relative + "/", problems, root)
+            elif root and entry.is_symlink() and entry.is_dir() and _leads_out(entry.path, root):
+                yield from _below(folder / entry.name, relative + "/", problems, "")
             elif entry.name.endswith(SUFFIX) and entry.is_file():
                 facts = entry.stat()
                 yield StoreFile(folder / entry.name, relative, facts.st_size, facts.st_ctime_ns)
+            elif entry.is_symlink() and not os.path.exists(entry.path):
+                problems.append((folder / entry.name, "is a link that leads nowhere"))
         except OSError:  # it was removed after the listing
             continue
+
+
+def _leads_out(link: str, root: str) -> bool:
+    """Whether a link leads to a folder that is neither in the store nor around it."""
+    target = os.path.realpath(link)
+    return os.path.commonpath([target, root]) not in (target, root)

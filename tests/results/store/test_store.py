@@ -237,6 +237,26 @@ class TestLoad:
         assert len(frame) == 0
         assert list(frame.columns) == [*schema.NAMES, "date"]
 
+    def test_a_day_that_was_moved_and_left_a_link_is_read(self, store, tmp_path) -> None:
+        rows, day = len(load(store)), next(path for path in sorted(store.iterdir()) if path.is_dir())
+        shutil.move(day, tmp_path / "archive")
+        assert len(load(store)) < rows
+        day.symlink_to(tmp_path / "archive")
+        assert len(load(store)) == rows
+        (tmp_path / "archive").rename(tmp_path / "unmounted")
+        with pytest.warns(SkippedFile, match="is a link that leads nowhere"):
+            assert len(load(store)) < rows
+
+    def test_links_into_the_store_around_it_and_in_circles_add_nothing(self, store, tmp_path) -> None:
+        rows, day = len(load(store)), next(path for path in sorted(store.iterdir()) if path.is_dir())
+        (store / "again").symlink_to(day)
+        (store / "around").symlink_to(tmp_path)
+        for name, other in (("one", "two"), ("two", "one")):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "on").symlink_to(tmp_path / other)
+        (store / "circle").symlink_to(tmp_path / "one")
+        assert len(load(store)) == rows
+
     def test_stores_merge_by_copying_files(self, store, tmp_path, make_row) -> None:
         other = tmp_path / "other"
         write_launch(other, [make_row(run_id="r9", launch_id="r9-0")], {})
