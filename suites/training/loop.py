@@ -251,7 +251,7 @@ class TrainedModel:
         on_gpu = self.input.is_cuda
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else Kineto prints when it starts and stops
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
-        with profile(activities=kinds, record_shapes=True) as recorded:
+        with profile(activities=kinds, record_shapes=True, acc_events=True) as recorded:  # one cycle: no warning
             self.step()
             if on_gpu:
                 torch.cuda.synchronize()
