@@ -139,7 +139,7 @@ def _spare_pandas() -> None:
         finder = _WithoutPandas()
         sys.meta_path.insert(0, finder)
         try:
-            pa.scalar(0)
+            pa.scalar(0, pa.int64())  # a type that it must find would load dateutil
         finally:
             sys.meta_path.remove(finder)
 

@@ -79,10 +79,11 @@ def write_launch(
     """
     tables = _pieces(rows, blocks)
     table = next(tables).replace_schema_metadata(_metadata(provenance))
-    launch_id, started_at = (table[name][0].as_py() for name in ("launch_id", "started_at"))
-    if not _LAUNCH_ID.fullmatch(launch_id) or table["launch_id"].unique().to_pylist() != [launch_id]:
+    launch_id = table["launch_id"][0].as_py()
+    if not _LAUNCH_ID.fullmatch(launch_id) or set(table["launch_id"].to_pylist()) != {launch_id}:
         raise ValueError(f"not the rows of one launch with a usable id: {launch_id!r}")
-    date = started_at.date().isoformat()
+    # its number in µs: a time of Python's would load time zones
+    date = datetime.fromtimestamp(table["started_at"][0].value // 1_000_000, UTC).date().isoformat()
     target = Path(store) / f"date={date}" / f"{launch_id}.parquet"
     try:
         write_atomically(target, parquet(table, more=tables))
