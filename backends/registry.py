@@ -5,10 +5,10 @@ A backend that cannot be loaded is kept together with the reason, so that ``omb-
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, NoReturn
 
 from omb_py import backends as package
@@ -29,7 +29,8 @@ UNKNOWN = Capabilities("")
 @cache
 def ours() -> Mapping[str, Backend]:
     """The backends of omb-py, by priority. No installed package is searched and no library loaded."""
-    names = [module.name for module in iter_modules(package.__path__) if module.ispkg]
+    entries = (entry for folder in package.__path__ for entry in os.scandir(folder))  # pkgutil would load inspect
+    names = sorted(entry.name for entry in entries if os.path.exists(os.path.join(entry.path, "__init__.py")))
     packages: list[Backend] = [import_module(f"{package.__name__}.{name}").BACKEND for name in names]
     return {backend.name: backend for backend in sorted(packages, key=lambda backend: backend.capabilities.priority)}
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.help import ALL_EXIT_CODES, CONTEXT, ENVIRONMENT, debug_option, write_options, write_sections
+from omb_py.cli.help import (
+    ALL_EXIT_CODES,
+    CONTEXT,
+    ENVIRONMENT,
+    Grouped,
+    Helped,
+    debug_option,
+    write_options,
+    write_sections,
+)
 from omb_py.cli.registry import OURS, TOOLS, broken_commands, commands
 from omb_py.distribution import version_line
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
@@ -46,7 +55,7 @@ FIRST = (
 )
 
 
-class Root(click.Group):
+class Root(Helped, click.Group):
     """The group of all commands, each of which is made when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -143,7 +152,7 @@ def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 ROOT = Root(
     "omb-py",
     params=[
-        click.Option(
+        Grouped(
             ["-v", "--version"],
             is_flag=True,
             is_eager=True,

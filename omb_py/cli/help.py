@@ -138,8 +138,11 @@ class Grouped(click.Option):
 
     brief = False
 
-    def __init__(self, decls: Sequence[str], heading: str = "Other options", rare: bool = False, **more: Any) -> None:
+    def __init__(
+        self, decls: Sequence[str], heading: str = "Other options", rare: bool = False, help: str = "", **more: Any
+    ) -> None:
         super().__init__(decls, **more)
+        self.help = help  # click would load inspect to indent it
         self.heading = heading
         self.rare = rare
 
@@ -199,7 +202,20 @@ def _with_dashes(args: Sequence[str]) -> list[str]:
     return joined
 
 
-class Page(click.Command):
+class Helped(click.Command):
+    """A command whose ``--help`` is made here: click would look for translations."""
+
+    _help: click.Option | None = None
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """``--help`` under the names that no other option has; one object, as click compares it."""
+        names = self.get_help_option_names(ctx)
+        if names and self._help is None:
+            self._help = _page_option([*names, "_help"], "Show this message and exit.")
+        return self._help
+
+
+class Page(Helped):
     """A command with sections after its options."""
 
     def __init__(
@@ -307,16 +323,18 @@ def write_sections(sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], fo
 
 def help_all_option() -> Grouped:
     """``--help-all``, which shows the rare options too."""
+    return _page_option([HELP_ALL], "Show every option and exit.", whole=True)
 
+
+def _page_option(names: Sequence[str], text: str, whole: bool = False) -> Grouped:
     def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         if value and not ctx.resilient_parsing:
-            ctx.meta[WHOLE] = True
+            if whole:
+                ctx.meta[WHOLE] = True
             click.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
 
-    return Grouped(
-        [HELP_ALL], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show every option and exit."
-    )
+    return Grouped(names, is_flag=True, is_eager=True, expose_value=False, callback=show, help=text)
 
 
 def debug_option(exposed: bool = False) -> Grouped:

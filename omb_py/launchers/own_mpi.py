@@ -26,6 +26,8 @@ MPI_VARIABLES: Final = ("MPI4PY_LIBMPI", "LD_LIBRARY_PATH")
 
 @dataclass(frozen=True, slots=True)
 class _Abi:
+    """A binary interface of MPI."""
+
     name: str
     soname: str
     """The library that mpi4py's build for it asks for."""
