@@ -15,16 +15,8 @@ _homes: dict[str, str] = {}
 
 
 def learn_homes(homes: Mapping[str, str]) -> None:
-    """Take from the parent where the benchmarks of this launch are declared (:func:`home_of`)."""
+    """Take where benchmarks are declared (:func:`omb_py.suites.registry.home_of`): a rank has it from its parent."""
     _homes.update(homes)
-
-
-def home_of(name: str) -> str:
-    """The module that declares a benchmark which needs no other module to be known; empty for all others."""
-    from omb_py.suites import registry
-
-    own = name in registry.BENCHMARKS
-    return next((f.__name__ for f in registry.FAMILIES if own and any(b.name == name for b in f.BENCHMARKS)), "")
 
 
 @cache

@@ -2,49 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.plug_ins import load_plug_ins
-from omb_py.suites import functions, host_noise, one_sided, startup
-from omb_py.suites.collective import calls, neighborhood, sendrecv
-from omb_py.suites.guidelines import patterns
-from omb_py.suites.imb import exchanges, random_pairs, stencils, windows
-from omb_py.suites.imb import threads as imb_threads
-from omb_py.suites.lookup import complete
-from omb_py.suites.pt2pt import congestion, forked_children, multi_pair, partitioned, persistent, threads, two_ranks
-from omb_py.suites.training import benchmark as training
-from omb_py.suites.workloads import benchmark as workloads
+from omb_py.suites.lookup import find_benchmark, learn_homes
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
 FAMILIES = (
-    two_ranks,
-    threads,
-    forked_children,
-    multi_pair,
-    persistent,
-    partitioned,
-    congestion,
-    calls,
-    sendrecv,
-    neighborhood,
-    one_sided,
-    exchanges,
-    random_pairs,
-    stencils,
-    windows,
-    imb_threads,
-    startup,
-    host_noise,
-    workloads,
+    "pt2pt.two_ranks",
+    "pt2pt.threads",
+    "pt2pt.forked_children",
+    "pt2pt.multi_pair",
+    "pt2pt.persistent",
+    "pt2pt.partitioned",
+    "pt2pt.congestion",
+    "collective.calls",
+    "collective.sendrecv",
+    "collective.neighborhood",
+    "one_sided",
+    "imb.exchanges",
+    "imb.random_pairs",
+    "imb.stencils",
+    "imb.windows",
+    "imb.threads",
+    "startup",
+    "host_noise",
+    "workloads.benchmark",
 )
+"""Modules of benchmarks that are commands, in the order of help."""
+_WITHOUT_COMMANDS = ("guidelines.patterns", "training.benchmark", "functions")
 
-BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
-    {b.name: complete(b) for family in FAMILIES for b in family.BENCHMARKS}
-)
+
+def home_of(name: str) -> str:
+    """The module that declares a benchmark which needs no other module to be known; empty for all others."""
+    homes = (f"{__package__}.{family}" for family in FAMILIES)
+    return next((home for home in homes if any(b.name == name for b in _declared(home))), "")
+
+
+def _declared(home: str) -> Sequence[Benchmark]:
+    declared: Sequence[Benchmark] = import_module(home).BENCHMARKS
+    return declared
+
+
+class _OurBenchmarks(Mapping[str, Benchmark]):
+    """Loads families until one has the name that is asked for: a command that measures needs one of them."""
+
+    def __getitem__(self, name: str) -> Benchmark:
+        if not (home := home_of(name)):
+            raise KeyError(name)
+        learn_homes({name: home})
+        return find_benchmark(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (benchmark.name for family in FAMILIES for benchmark in _declared(f"{__package__}.{family}"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+BENCHMARKS: Mapping[str, Benchmark] = _OurBenchmarks()
 """The benchmarks that come with omb-py."""
 
 
@@ -71,9 +91,8 @@ def find(name: str) -> Benchmark:
         EnvironmentProblem: a third-party package has it, but it cannot be loaded.
     """
     short = name.lower().removeprefix("osu_")
-    own = BENCHMARKS.get(short) or patterns.BENCHMARKS.get(short) or training.BENCHMARKS.get(short)
-    own = own or functions.BENCHMARKS.get(short)
-    benchmark = own or _third_party().get(short)
+    more = (import_module(f"{__package__}.{home}").BENCHMARKS.get(short) for home in _WITHOUT_COMMANDS)
+    benchmark = BENCHMARKS.get(short) or next(filter(None, more), None) or _third_party().get(short)
     if benchmark is not None:
         return benchmark
     if short in broken():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.registry import capabilities
@@ -13,7 +14,9 @@ from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.launchers.registry import BATCH_LAUNCHERS, BATCH_SYSTEMS
 from omb_py.options.request import Request
 from omb_py.options.table import usual_cell
-from omb_py.suites.guidelines.patterns import Guideline
+
+if TYPE_CHECKING:
+    from omb_py.suites.guidelines.patterns import Guideline
 
 
 def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:

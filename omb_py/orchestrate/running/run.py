@@ -37,7 +37,7 @@ from omb_py.results.store.journal import RunLock
 from omb_py.results.store.redact import stored_prefixes
 from omb_py.results.store.write import check_writable
 from omb_py.suites import find as find_benchmark
-from omb_py.suites.lookup import home_of
+from omb_py.suites.registry import home_of
 
 MOST_NAMED = 4
 """Most nodes that a note about a launch names."""
