@@ -39,12 +39,13 @@ def complete_long(name: str, shown: Collection[str], hidden: Collection[str] = (
 
 
 def unglue(
-    words: Iterable[str], valued: Collection[str], glued: Mapping[str, Glued], complete: Callable[[str], str] = str
+    words: Iterable[str], valued: Mapping[str, str], glued: Mapping[str, Glued], complete: Callable[[str], str] = str
 ) -> list[str]:
     """Rewrite command-line words.
 
     Args:
-        valued: options that take a value, short and long (``-m``, ``--seed``).
+        valued: options that take a value, short and long (``-m``, ``--seed``), each with its long name: for a short one
+            click would look for long ones like it first, and for a translation of the error.
         glued: options with an optional value, by short and long name.
         complete: makes an abbreviated long option whole.
 
@@ -67,8 +68,8 @@ def unglue(
                 out.extend(_next_word(rest))
         elif word.startswith("-") and len(word) > 1:
             needs_value = _short(word, valued, glued, out)
-            if needs_value:
-                out.extend(_next_word(rest))
+            if needs_value and (following := _next_word(rest)):
+                out[-1:] = [valued[out[-1]], *following]
         else:
             out.append(word)
     return out
@@ -244,13 +245,13 @@ class Page(Helped):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Rewrite glued values, then parse as usual."""
         ctx.meta[RAW] = list(args)
-        valued: set[str] = set()
+        valued: dict[str, str] = {}
         glued: dict[str, Glued] = {}
         for param in self.params:
             if isinstance(param, GluedOption):
                 glued.update(dict.fromkeys(param.opts, param.glued))
             elif isinstance(param, click.Option) and not param.is_flag:
-                valued.update(param.opts)
+                valued.update(dict.fromkeys(param.opts, max(param.opts, key=len)))
         if ctx.ignore_unknown_options:  # words are passed on to a benchmark, which completes its own
             return super().parse_args(ctx, unglue(_with_dashes(args), valued, glued))
         shown, hidden = (_long_options(self.get_params(ctx), are_hidden) for are_hidden in (False, True))

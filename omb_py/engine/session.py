@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program
-from omb_py.engine.rank.launch_facts import DevicePlace
 from omb_py.engine.samples import LapTimes, Values
 from omb_py.errors import EnvironmentProblem
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from omb_py.engine.devices.buffers import DeviceBuffers
     from omb_py.engine.program.pair_programs import PairPrograms
+    from omb_py.engine.rank.launch_facts import DevicePlace
 
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from omb_py.cli.help import Glued, complete_long, unglue
 
-VALUED = {"-m", "-n", "--ranks", "--seed"}
+VALUED = {"-m": "-m", "-n": "--ranks", "--ranks": "--ranks", "--seed": "--seed"}
 TAILS = Glued("--tail-lat", "50,90,99", lambda text: text[0].isdigit())
 CHECK = Glued("--validation", "on", lambda text: text.startswith("log"))
 GLUED = {"-z": TAILS, "--tail-lat": TAILS, "-c": CHECK, "--validation": CHECK}
@@ -36,7 +36,8 @@ GLUED = {"-z": TAILS, "--tail-lat": TAILS, "-c": CHECK, "--validation": CHECK}
         ("-m4z", "-m4z"),
         ("--seed -c -z", "--seed -c --tail-lat=50,90,99"),
         ("--seed=5 -c", "--seed=5 --validation=on"),
-        ("-n 4 -- -z", "-n 4 -- -z"),
+        ("-n 4 -- -z", "--ranks 4 -- -z"),
+        ("-fn 4", "-f --ranks 4"),
         ("- x", "- x"),
         ("-z x -n", "--tail-lat=50,90,99 x -n"),
     ],
@@ -65,5 +66,5 @@ def test_unique_beginnings_of_long_options(typed: str, whole: str) -> None:
 @given(st.lists(st.text(alphabet="-abfmnxyz=4, ", max_size=6), max_size=6))
 def test_what_is_not_glued_stays(words: list[str]) -> None:
     """Nothing is lost or changed in lines without glued options; only letters are taken apart."""
-    out = unglue(words, VALUED, {})
+    out = unglue(words, {name: name for name in VALUED}, {})
     assert "".join(out).replace("-", "") == "".join(words).replace("-", "")

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 import omb_py
 from omb_py.engine.measuring.cell_result import CellResult, PairRound
-from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.engine.rank.link import Message
 from omb_py.errors import EnvironmentProblem
 from omb_py.grammar.graphs import has_repeated_neighbors
@@ -35,6 +34,7 @@ from omb_py.results.store.redact import redact_words
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import LaunchFacts
     from omb_py.orchestrate.running.rows import LaunchIdentity
 
 OF_ROWS: Final = (

@@ -22,9 +22,9 @@ MODULES_VARIABLE = "OMB_PY_MODULES"
 """Name of the file in the user's cache."""
 FEWER_COLLECTIONS = 50_000
 """New objects after which garbage is looked for: a start makes many, and next to no garbage."""
-_LATE = frozenset({"inspect"})
+_LATE = frozenset({"inspect", "locale"})
 """Modules that others import and hardly use: a kept one runs when its first name is asked for. :mod:`dataclasses` needs
-``inspect`` for classes without a docstring alone, and it brings six others."""
+``inspect`` for classes without a docstring alone, and it brings six others; ``subprocess`` needs ``locale`` to warn."""
 
 
 class KeptLoader(SourceFileLoader):

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from omb_py.backends.registry import capabilities
 from omb_py.engine.measuring.cell_result import CellResult, LapSeries, PairRound, Samples
@@ -18,7 +18,6 @@ from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.datatype_layouts import message_bytes, volume_of
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.pair_schedule import parse_schedule
-from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.grammar.rank_groups import Groups, by_group, groups_of_ranks
 from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
@@ -31,6 +30,9 @@ from omb_py.results.store.keys import comparability_key
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.suites.registry import find
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import LaunchFacts
 
 SYNC_LIMIT = 3.0
 """A cell whose median is under this many barrier skews is limited by the synchronisation (docs/statistics.md)."""
