@@ -66,6 +66,11 @@ def install(program: str) -> None:
         vars(dataclasses)["exec"] = _installed[0]
 
 
+def is_program() -> bool:
+    """Whether this process is a program of omb-py, and not one that imports it."""
+    return bool(_installed)
+
+
 def save() -> None:
     """Keep what was compiled in this process, where :func:`install` was called."""
     for code in _installed:

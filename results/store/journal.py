@@ -16,11 +16,13 @@ import json
 import os
 import shlex
 import socket
+import sys
 import weakref
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.json_values import JsonObject
@@ -28,12 +30,10 @@ from omb_py.results.store import schema
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import pack, reason, sync_folder, unpack, write_launch
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 FOLDER = ".journal"
 SUFFIX = ".jsonl"
+_MANY = 50_000
+"""Samples from which on NumPy, which must be loaded, converts them faster: the ranks measure meanwhile."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -320,7 +320,7 @@ def encode_row(row: Row) -> dict[str, object]:
 
 
 def decode_row(data: JsonObject) -> Row:
-    """Invert :func:`encode_row`; lists of floats become float32 arrays. Raises ValueError on anything else."""
+    """Invert :func:`encode_row`; lists of floats become arrays of float32. Raises ValueError on anything else."""
     values = {n: _decode_floats(value) if n in schema.FLOAT_LISTS else value for n, value in data.items()}
     return schema.checked(cast(Row, values))
 
@@ -333,18 +333,25 @@ def decode_block(value: object) -> tuple[bytes, int]:
     return block, unpack(block).num_rows
 
 
-def _encode_floats(values: object) -> dict[str, str]:
-    import numpy as np
+def _encode_floats(value: object) -> dict[str, str]:
+    values = cast(Sequence[float], value)
+    if len(values) > _MANY:
+        import numpy as np
 
-    return {"f4": base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")}
+        return {"f4": base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")}
+    content = array("f", values)
+    if sys.byteorder == "big":
+        content.byteswap()
+    return {"f4": base64.b64encode(content).decode("ascii")}
 
 
-def _decode_floats(value: object) -> NDArray[np.float32]:
-    import numpy as np
-
+def _decode_floats(value: object) -> array[float]:
     if not isinstance(value, Mapping) or not isinstance(value.get("f4"), str):
         raise ValueError("a list of samples is not base64")
-    return np.frombuffer(base64.b64decode(value["f4"], validate=True), dtype="<f4")
+    content = array("f", base64.b64decode(value["f4"], validate=True))
+    if sys.byteorder == "big":
+        content.byteswap()
+    return content
 
 
 def _plain(value: object) -> object:

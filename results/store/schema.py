@@ -6,7 +6,8 @@ All is derived from :class:`omb_py.results.store.row.Row`: the pyarrow schema, a
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -120,12 +121,35 @@ def checked(row: Row) -> Row:
     return cast(Row, {name: row.get(name) for name in NAMES})
 
 
-class _WithoutPandas:
-    """A finder that finds no pandas."""
+class _Without:
+    """A finder that does not find a package."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
+        if name == self._package:
             raise ModuleNotFoundError("not needed for writing", name=name)
+
+
+@contextmanager
+def _spared(package: str) -> Iterator[None]:
+    finder = _Without(package)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def spare_numpy() -> None:
+    """Load Arrow without NumPy, which takes twice as long, unless NumPy is loaded.
+
+    For a process that only writes: its Arrow takes no arrays of NumPy and makes none.
+    """
+    if "numpy" not in sys.modules:
+        with _spared("numpy"):
+            import pyarrow  # noqa: F401
 
 
 def _spare_pandas() -> None:
@@ -136,12 +160,8 @@ def _spare_pandas() -> None:
     import pyarrow as pa
 
     if "pandas" not in sys.modules:
-        finder = _WithoutPandas()
-        sys.meta_path.insert(0, finder)
-        try:
+        with _spared("pandas"):
             pa.scalar(0, pa.int64())  # a type that it must find would load dateutil
-        finally:
-            sys.meta_path.remove(finder)
 
 
 @cache

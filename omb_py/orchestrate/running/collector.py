@@ -32,6 +32,7 @@ from omb_py.results.store.journal import Journal, RunEnd, RunLock
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.redact import redact_words
 from omb_py.results.store.row import Row
+from omb_py.results.store.schema import spare_numpy
 
 if TYPE_CHECKING:
     from omb_py.engine.rank.launch_facts import LaunchFacts
@@ -62,6 +63,8 @@ class CommandState:
     """A sentence for each launch that was made again because it had not begun."""
     noted: set[str] = field(default_factory=set)
     """Notes that hold for every launch, and were shown with the first."""
+    only_writes: bool = False
+    """Whether this process ends after a launch whose results it does not look at again."""
 
 
 @dataclass(slots=True)
@@ -284,6 +287,8 @@ class Collector:
             with self._keeping():
                 self._launch |= ending
                 self.journal.provenance(self.provenance)
+                if self.run.command.only_writes:
+                    spare_numpy()
                 path = self.journal.finish()
             if path is not None:
                 self.run.files.append(path)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from omb_py.backends.registry import capabilities, find, in_process
+from omb_py.class_code import is_program
 from omb_py.engine.devices.registry import HOST, is_gpu
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
@@ -32,7 +33,7 @@ from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.running.rank_start import MODULES_VARIABLE
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
-from omb_py.printing.printers import Printer, printer_of, with_more
+from omb_py.printing.printers import Printer, RowByRow, printer_of, with_more
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.redact import stored_prefixes
 from omb_py.results.store.write import check_writable
@@ -56,8 +57,8 @@ class RunOutcome:
 
 
 def execute(checked: CheckedRequest) -> int:
-    """Run a request. Returns the exit code; raises OmbError."""
-    return run_checked(checked).code
+    """Run a request, as all that a command does. Returns the exit code; raises OmbError."""
+    return run_checked(checked, alone=is_program() and checked.benchmark.runs is None).code
 
 
 def execute_run(request: Request) -> RunOutcome:
@@ -78,8 +79,11 @@ def joins(request: Request) -> bool:
     return request.launching.launcher in ("auto", "none") and not in_process(request.backends)
 
 
-def run_checked(checked: CheckedRequest) -> RunOutcome:
-    """Run a request. Raises OmbError; cells that were finished before stay in the store or its journal."""
+def run_checked(checked: CheckedRequest, alone: bool = False) -> RunOutcome:
+    """Run a request; `alone`: this process does nothing else.
+
+    Raises OmbError; cells that were finished before stay in the store or its journal.
+    """
     joined = joined_environment(os.environ)
     if joined is not None and joins(checked.asked):
         from omb_py.orchestrate.running.joined_run import run_joined  # which imports this module
@@ -93,6 +97,7 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
     request, plans = checked.request, plan_launches([checked])
     notes = [*(f"skipped: {skip.what}: {skip.reason}" for skip in checked.skips), *in_place_alone(checked)]
     run = new_run(request, plans)
+    run.command.only_writes = alone and len(plans) == 1 and type(run.printer) is RowByRow
     say_busy(run)
     run.command.progress.plan([len(launch.cells) for launch in plans])
     refused: dict[tuple[str, str], EnvironmentProblem] = {}
