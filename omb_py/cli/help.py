@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import Any
 
 import click
@@ -305,6 +304,8 @@ def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatt
         with formatter.section(heading):
             formatter.write_dl(headings[heading])
     if brief:
+        from textwrap import wrap  # for a help page alone
+
         with formatter.section("Options of some benchmarks, explained by omb-py BENCHMARK --help"):
             width = formatter.width - formatter.current_indent
             for line in wrap("  ".join(brief), width, break_on_hyphens=False, break_long_words=False):

@@ -9,7 +9,6 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import GluedOption, Grouped, debug_option, tool_option
@@ -24,6 +23,8 @@ from omb_py.options.table import make_cell, option_of, options_of
 from omb_py.suites import BENCHMARKS
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     _Type = click.ParamType[object]
 else:
     _Type = click.ParamType  # older versions of click know no type argument
@@ -48,6 +49,8 @@ class ParsedType(_Type):
         return self.parse(value) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         head, comma, tail = incomplete.rpartition(",")
         return [CompletionItem(head + comma + word) for word in self.choices if word.startswith(tail)]
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from omb_py.engine.measuring.cell_result import CellResult, LapSeries
 from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
-from omb_py.engine.observers import registry as observers
 from omb_py.engine.program.benchmark import Benchmark, Cell, Sampling, World
 from omb_py.engine.program.datatype_layouts import message_bytes, transmitted
 from omb_py.engine.program.groups import divided, timed_ranks
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from omb_py.engine.measuring.validate import ByteCheck, Log
+    from omb_py.engine.observers.observer import Observer
 
 LATE = "late"
 """The slot in which a rank notes by how many ns it missed the start of a round (`--process-sync roundtime`)."""
@@ -225,7 +225,11 @@ class Measurement:
 
     def __init__(self, session: Session, benchmark: Benchmark, cell: Cell, phase: Phase, log: Log | None) -> None:
         self.session, self.benchmark, self.cell, self.phase = session, benchmark, cell, phase
-        self.observers = [observers.find(name)(session, text) for name, text in cell.observers.items()]
+        self.observers: list[Observer] = []
+        for name, text in cell.observers.items():
+            from omb_py.engine.observers.registry import find  # where a cell asks for one
+
+            self.observers.append(find(name)(session, text))
         worlds = worlds_of(session)
         self.check = _check_of(session, benchmark, cell, worlds, log, phase)
         self.programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}

@@ -187,10 +187,11 @@ class LaunchOfCells:
         return [sweep for sweep, reason in zip(sweeps, reasons, strict=True) if not reason]
 
     def _send_facts(self, facts: LaunchFacts) -> None:
-        from omb_py.engine.observers.registry import find
+        missing = []
+        for name, text in {name: text for cell in self.cells for name, text in cell.observers.items()}.items():
+            from omb_py.engine.observers.registry import find  # where a cell asks for one
 
-        observers = {name: text for cell in self.cells for name, text in cell.observers.items()}
-        missing = [find(name).explain_missing(self.session, text) for name, text in observers.items()]
+            missing.append(find(name).explain_missing(self.session, text))
         if not self.sends:
             return
         self.channel.send("launch", facts={**facts, "skew_us": self.skews["barrier"]})
@@ -384,7 +385,6 @@ def _shortest(parts: list[tuple[int, int, int, int, str]]) -> str:
 def launch_facts(session: Session, spec: LaunchSpec) -> LaunchFacts:
     """Facts of the library, of each rank and of each node. They are complete in the process with rank 0."""
     from omb_py.engine.rank.system_info import node_facts, rank_facts, software
-    from omb_py.results.store.redact import allowed_environment, redact_text
 
     hosts = list(session.hosts)
     on_node = numbers_on_node(hosts)
@@ -395,6 +395,8 @@ def launch_facts(session: Session, spec: LaunchSpec) -> LaunchFacts:
 
         if (gpus := find_kind(kind).machine_facts()) is not None:
             nodes[0]["gpus"] = gpus
+    if nodes or 0 in session.local:
+        from omb_py.results.store.redact import allowed_environment, redact_text
     for node in nodes:  # kernel parameters may hold secrets, as variables may
         node["kernel_command_line"] = redact_text(str(node["kernel_command_line"] or ""))
     gathered = session.gather((ranks, nodes))

@@ -122,7 +122,7 @@ def first_report(output: str) -> str:
     return ""
 
 
-_BOILERPLATE = re.compile(
+_BOILERPLATE = (
     r"BAD TERMINATION OF ONE|PID \d+ RUNNING AT|EXIT CODE:|KILLED BY SIGNAL|CLEANING UP REMAINING|YOU CAN IGNORE|"
     r"APPLICATION TERMINATED WITH|typically refers to a problem|see the FAQ page|detected that one or more processes|"
     r"thus causing the job to be|The first process to do so|^Process name:|^Exit code:|noticed that process rank|"
@@ -130,7 +130,7 @@ _BOILERPLATE = re.compile(
 )
 
 
-_CONNECTION = re.compile(
+_CONNECTION = (
     r"^ssh: |Could not resolve hostname|Host key verification failed|Permission denied \(|No route to host|"
     r"Connection (?:refused|timed out|closed by)"
 )
@@ -139,15 +139,17 @@ _CONNECTION = re.compile(
 
 def last_words(lines: Sequence[str], count: int = 2) -> str:
     """The last `count` lines that carry information, without the frames that launchers print around them."""
-    telling = list(dict.fromkeys(line for line in lines if re.search(r"\w", line) and not _BOILERPLATE.search(line)))
-    reasons = [line for line in telling if _CONNECTION.search(line)][:count]
+    telling = list(
+        dict.fromkeys(line for line in lines if re.search(r"\w", line) and not re.search(_BOILERPLATE, line))
+    )
+    reasons = [line for line in telling if re.search(_CONNECTION, line)][:count]
     # what ssh says comes first; the launcher's own lines after it only say that something failed
     return "; ".join(reasons or telling[-count:])
 
 
 def unreached(lines: Sequence[str]) -> bool:
     """Whether ssh says that it cannot reach a host."""
-    return any(_CONNECTION.search(line) for line in lines)
+    return any(re.search(_CONNECTION, line) for line in lines)
 
 
 _MIB = 1 << 20
