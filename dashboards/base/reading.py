@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
-from omb_py.errors import UsageError
 from omb_py.results.compare.tags import COMPARE_SIDE
 from omb_py.results.store.filters import TAGS, Filter, parse_filter
-from omb_py.results.store.paths import DATE, OnSkip, files, pass_over
-from omb_py.results.store.read import load_table, to_frame
+from omb_py.results.store.paths import DATE, OnSkip
+from omb_py.results.store.read import load_encoded, to_frame
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,11 +75,6 @@ def parse(filters: Iterable[str]) -> StoreSelection:
 
 
 MAPS = ("tags", "parameters")
-_LAUNCH = "launch_id"
-_AT_ONCE = 14
-_FEW_FILES = 500
-"""Files up to which all columns are read at once: opening them again and again takes longer than they take memory."""
-_ATTEMPTS = 5
 _PAIR, _NEXT = "\x1f", "\x1e"
 """Between a key and its value, and between pairs: control characters, which no key has."""
 _WHO = ("run_id", "library", "library_version", "binding")
@@ -134,36 +128,16 @@ def _kept(selection: StoreSelection, tags: Coded, days: pa.ChunkedArray) -> NDAr
 def _read(
     store: Path, columns: Sequence[str], on_skip: OnSkip | None, filters: Facts
 ) -> tuple[dict[str, Coded], pa.Table]:
-    """The maps as :func:`_distinct` has them, and the other columns, texts as dictionaries.
-
-    Of a large store some columns at a time: decoding all of them at once takes three times the memory of what it gives.
-    """
+    """The maps as :func:`_distinct` has them, and the other columns, texts as dictionaries."""
     import pyarrow as pa
 
-    at_once = _AT_ONCE if len(files(store)) > _FEW_FILES else len(columns)
-    for _ in range(_ATTEMPTS):
-        maps: dict[str, Coded] = {}
-        others: dict[str, pa.ChunkedArray] = {}
-        rest = [name for name in columns if name != _LAUNCH]
-        whole = True
-        after: pa.ChunkedArray | None = None
-        for at in range(0, len(rest), at_once):
-            names = [_LAUNCH, *rest[at : at + at_once]]
-            table = load_table(store, columns=names, on_skip=on_skip if at == 0 else pass_over, **filters)
-            for name in names:
-                if name in MAPS:
-                    maps[name] = _distinct(table[name])
-                else:
-                    others[name] = _encoded(table[name])
-            del table
-            pa.default_memory_pool().release_unused()  # else what was decoded stays beside the next columns
-            before, after = after, others[_LAUNCH]
-            whole &= before is None or before.equals(after)
-        if whole:  # else files came or went in between
-            break
-    else:
-        raise UsageError(f"the files of {str(store)!r} change all the time: repeat later")
-    return maps, pa.table({name: others[name] for name in columns if name in others})
+    table = load_encoded(store, columns, on_skip, filters)
+    pa.default_memory_pool().release_unused()  # else what was decoded stays beside what is made of it
+    maps = {name: _distinct(table[name]) for name in MAPS}
+    table = table.drop_columns(list(MAPS))
+    for at, name in enumerate(table.column_names):
+        table = table.set_column(at, name, _encoded(table[name]))
+    return maps, table
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:

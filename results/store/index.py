@@ -13,7 +13,7 @@ import json
 import os
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -114,12 +114,12 @@ def refreshed(root: Path, entries: Sequence[StoreFile], on_skip: OnSkip) -> Inde
     return index
 
 
-def read(index: Index, wanted: Sequence[str], expression: ds.Expression | None, order: dict[str, int]) -> pa.Table:
+def read(index: Index, wanted: pa.Schema, expression: ds.Expression | None, order: dict[str, int]) -> pa.Table:
     """The rows of all covered files in `order`, unsorted.
 
     Args:
         index: the result of :func:`refreshed`.
-        wanted: columns to read, of :data:`COLUMNS` and ``date``.
+        wanted: columns to read, of :data:`COLUMNS` and ``date``; texts as they are or as dictionaries.
         expression: a filter of pyarrow, or None.
         order: relative path -> number of the file; other files are left out.
 
@@ -132,8 +132,10 @@ def read(index: Index, wanted: Sequence[str], expression: ds.Expression | None, 
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    tables = []
-    names = list(dict.fromkeys([*wanted, FILE, ROW]))
+    fields = _fields(wanted)
+    whole = schema.with_fields(_schema(), wanted)
+    parquet = ds.ParquetFileFormat(dictionary_columns=schema.encoded_texts(wanted))
+    tables = [fields.empty_table()]
     for number, part in enumerate(index.parts):
         places = [
             order.get(f[0], -1) if index.covered.get(f[0]) == (number, i) else -1 for i, f in enumerate(part.files)
@@ -144,10 +146,64 @@ def read(index: Index, wanted: Sequence[str], expression: ds.Expression | None, 
         keep = None if len(live) == len(places) else ds.field(FILE).isin(pa.array(live, pa.int32()))
         filters = [f for f in (expression, keep) if f is not None]
         combined = filters[0] & filters[1] if len(filters) == 2 else (filters or [None])[0]
-        table = ds.dataset(str(part.path), schema=_schema(), format="parquet").to_table(names, filter=combined)
-        numbers = pa.array(places, pa.int32()).take(table[FILE].combine_chunks())
-        tables.append(table.set_column(names.index(FILE), pa.field(FILE, pa.int32()), numbers))
-    return pa.concat_tables([_schema().empty_table().select(names), *tables])
+        table = ds.dataset(str(part.path), schema=whole, format=parquet).to_table(fields.names, filter=combined)
+        tables.append(_placed(table, places))
+    return pa.concat_tables(tables)
+
+
+def read_new(
+    entries: Sequence[StoreFile],
+    wanted: pa.Schema,
+    expression: ds.Expression | None,
+    order: Mapping[str, int],
+    on_skip: OnSkip,
+) -> pa.Table:
+    """The rows of files that no part covers, as :func:`read` has them, without the lists of samples.
+
+    Raises FileNotFoundError where a file was removed.
+    """
+    import pyarrow as pa
+
+    fields = _fields(wanted)
+    tables = [fields.empty_table()]
+    paths = {entry.relative: entry.path for entry in entries}
+    for files, bad, table in _rows_of(entries):
+        for relative, (_, _, why) in bad.items():
+            on_skip(paths.pop(relative), why)
+        for relative, *_ in files:
+            del paths[relative]
+        if table is not None:
+            rows = table if expression is None else table.filter(expression)
+            rows = (
+                rows.select(fields.names).combine_chunks().cast(fields)
+            )  # many small dictionaries take ten times as much
+            tables.append(_placed(rows, [order[relative] for relative, *_ in files]))
+    if paths:
+        raise FileNotFoundError(next(iter(paths)))
+    return pa.concat_tables(tables)
+
+
+def numbered(rows: pa.Table, number: int) -> pa.Table:
+    """All rows of the file of this number as :func:`read` has them."""
+    import pyarrow as pa
+
+    file = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
+    return rows.append_column(FILE, file).append_column(ROW, pa.array(range(rows.num_rows), pa.int32()))
+
+
+def _fields(wanted: pa.Schema) -> pa.Schema:
+    """The fields of a reading: those that are wanted, and which row of which file it is."""
+    import pyarrow as pa
+
+    return pa.schema([*wanted, *(_schema().field(name) for name in (FILE, ROW) if name not in wanted.names)])
+
+
+def _placed(rows: pa.Table, places: Sequence[int]) -> pa.Table:
+    """The rows with another number for each file."""
+    import pyarrow as pa
+
+    numbers = pa.array(places, pa.int32()).take(rows[FILE].combine_chunks())
+    return rows.set_column(rows.column_names.index(FILE), pa.field(FILE, pa.int32()), numbers)
 
 
 def discard(root: Path) -> None:
@@ -305,7 +361,7 @@ def _rows_again(index: Index, parts: Sequence[int]) -> Iterator[Batch]:
         bad = {r: facts for r, facts in part.bad.items() if r in index.bad}
         alone = Index([part], {relative: (0, i) for relative, i in live.items()})
         order = {relative: place for place, relative in enumerate(live)}
-        yield files, bad, read(alone, [*COLUMNS, DATE], None, order) if files else None
+        yield files, bad, read(alone, _schema(), None, order) if files else None
 
 
 def _write(folder: Path, batches: Iterator[Batch]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +15,7 @@ from omb_py.results.store import schema
 from omb_py.results.store.filters import TAGS, check_column
 from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.paths import DATE, OnSkip, StoreFile, check_store, entries, files, pass_over
-from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
+from omb_py.results.store.provenance import MERGED, launches, outdated_launches, read_provenance, why_not
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import first_line
 
@@ -134,11 +134,36 @@ def load_table(
     **filters: object,
 ) -> pa.Table:
     """Like :func:`load`, but returns an Arrow table."""
+    return _load_table(store, [*schema.NAMES, DATE] if columns is None else columns, (), on_skip, filters)
+
+
+def load_encoded(
+    store: Path, columns: Sequence[str], on_skip: OnSkip | None = None, filters: Mapping[str, object] | None = None
+) -> pa.Table:
+    """Like :func:`load_table`, with texts as dictionaries, which of a big store takes a fifth of the time.
+
+    ``date`` and the columns of filters stay as they are: row-group statistics rule out rows by plain texts only.
+    """
+    known = filters or {}
+    coded = {c.name for c in schema.COLUMNS if c.kind == "string"} - {*known}
+    return _load_table(store, columns, coded, on_skip, known)
+
+
+def _load_table(
+    store: str | Path,
+    columns: Sequence[str],
+    coded: Container[str],
+    on_skip: OnSkip | None,
+    filters: Mapping[str, object],
+) -> pa.Table:
+    import pyarrow as pa
+
     root = Path(store)
     check_store(root)
-    wanted = [*schema.NAMES, DATE] if columns is None else list(columns)
-    for name in wanted:
-        _column(name)
+    wanted = pa.schema(
+        (name, pa.dictionary(pa.int32(), pa.string()) if name in coded else schema.arrow_type(_column(name).kind))
+        for name in dict.fromkeys(columns)
+    )
     expression, days = _expression(filters), _days(filters)
     for attempt in range(_ATTEMPTS):
         problems: Problems = {}
@@ -151,7 +176,7 @@ def load_table(
     skip = _warn if on_skip is None else on_skip
     for path, why in sorted(problems.items()):
         skip(path, why)
-    return table
+    return table.select(columns)
 
 
 def _column(name: str) -> schema.Column:
@@ -258,14 +283,14 @@ def to_rows(table: pa.Table) -> list[Row]:
 
 
 def _load(
-    root: Path, wanted: list[str], expression: ds.Expression | None, admitted: frozenset[str] | None, problems: Problems
+    root: Path, wanted: pa.Schema, expression: ds.Expression | None, admitted: frozenset[str] | None, problems: Problems
 ) -> pa.Table:
     listed = entries(root, problems.__setitem__)
     chosen = listed
     if admitted is not None:
         folders = {f"{DATE}={day}" for day in admitted}
         chosen = [entry for entry in listed if folders.intersection(entry.path.parts)]
-    samples = any(name in schema.FLOAT_LISTS for name in wanted)
+    samples = any(name in schema.FLOAT_LISTS for name in wanted.names)
     if len(listed) < summary_index.WORTH or (samples and expression is None):
         return _direct(root, chosen, listed, wanted, expression, problems)
     return _indexed(root, chosen, listed, wanted, expression, problems)
@@ -275,11 +300,11 @@ def _indexed(
     root: Path,
     chosen: Sequence[StoreFile],
     listed: Sequence[StoreFile],
-    wanted: list[str],
+    wanted: pa.Schema,
     expression: ds.Expression | None,
     problems: Problems,
 ) -> pa.Table:
-    """Read through the index, and read the files that it does not cover directly."""
+    """Read through the index, and what it does not cover from the files."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -289,43 +314,43 @@ def _indexed(
     missing = index.missing(chosen)
     held = {entry.relative: index.launches_of(entry.relative) for entry in covered}
     outdated = outdated_launches(listed, {relative: names for relative, names in held.items() if names})
-    # merged files with outdated launches are rare, and read one by one
-    partial = [entry for entry in covered if entry.relative in outdated]
     order = {entry.relative: number for number, entry in enumerate(listed)}
     current = {entry.relative: order[entry.relative] for entry in covered if entry.relative not in outdated}
+    # merged files that are new or have outdated launches are rare, and read one by one
+    merged = [entry for entry in missing if entry.path.name.startswith(MERGED)]
+    new = [entry for entry in missing if not entry.path.name.startswith(MERGED)]
+    partial = [entry for entry in covered if entry.relative in outdated] + merged
     try:
-        if expression is not None and (any(n in schema.FLOAT_LISTS for n in wanted) or len(wanted) > _FEW_COLUMNS):
-            numbers = set(summary_index.read(index, [], expression, current)[summary_index.FILE].unique().to_pylist())
-            if len(numbers) <= _FEW_FILES or any(name in schema.FLOAT_LISTS for name in wanted):
+        samples = any(name in schema.FLOAT_LISTS for name in wanted.names)
+        if expression is not None and (samples or len(wanted) > _FEW_COLUMNS):
+            matches = summary_index.read(index, pa.schema([]), expression, current)
+            numbers = set(matches[summary_index.FILE].unique().to_pylist())
+            if len(numbers) + len(missing) <= _FEW_FILES or samples:
                 matching = [listed[number] for number in numbers]
-                paths = sorted([*matching, *missing, *partial], key=lambda entry: entry.path)
+                paths = sorted([*matching, *new, *partial], key=lambda entry: entry.path)
                 return _direct(root, paths, listed, wanted, expression, problems)
-        rows = summary_index.read(index, wanted, expression, current)
+        tables = [summary_index.read(index, wanted, expression, current)]
+        tables.append(summary_index.read_new(new, wanted, expression, order, problems.__setitem__))
     except FileNotFoundError as error:
         raise _Vanished(first_line(error)) from error
     except unreadable():
         summary_index.discard(root)
         return _direct(root, chosen, listed, wanted, expression, problems)
-    rows = rows.sort_by([(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
-    rest = sorted([*missing, *partial], key=lambda entry: entry.path)
-    if not rest:
-        return rows.select(wanted)
-    tables = []
-    file_numbers = rows[summary_index.FILE]
-    start = 0
-    for entry in rest:  # its rows belong between those of the files before and after it
-        end = int(pc.sum(pc.less(file_numbers, order[entry.relative])).as_py() or 0)
-        tables.append(rows.slice(start, end - start).select(wanted))
-        tables.append(_direct(root, [entry], listed, wanted, expression, problems))
-        start = end
-    return pa.concat_tables([*tables, rows.slice(start).select(wanted)])
+    for entry in partial:
+        part = _direct(root, [entry], listed, wanted, expression, problems)
+        tables.append(summary_index.numbered(part, order[entry.relative]))
+    rows = pa.concat_tables(tables).unify_dictionaries()
+    places = pc.sort_indices(rows, [(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
+    for at, name in enumerate(rows.column_names):  # one at a time, so that a big table does not lie there twice
+        rows = rows.set_column(at, name, rows[name].take(places))
+    return rows.select(wanted.names)
 
 
 def _direct(
     root: Path,
     chosen: Sequence[StoreFile],
     listed: Sequence[StoreFile],
-    wanted: list[str],
+    wanted: pa.Schema,
     expression: ds.Expression | None,
     problems: Problems,
 ) -> pa.Table:
@@ -360,29 +385,27 @@ def _direct(
     return _read_one_by_one(root, good, wanted, expression, outdated, problems)
 
 
-def _dataset(root: Path, paths: Sequence[Path]) -> ds.Dataset:
+def _dataset(root: Path, paths: Sequence[Path], wanted: pa.Schema) -> ds.Dataset:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     return ds.dataset(
         [str(p) for p in paths],
-        schema=schema.arrow_schema().append(pa.field(DATE, pa.string())),
+        schema=schema.with_fields(schema.arrow_schema().append(pa.field(DATE, pa.string())), wanted),
         format=ds.ParquetFileFormat(
+            dictionary_columns=schema.encoded_texts(wanted),
             # a damaged number is a number: only the sum over its page tells
-            default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+            default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
         ),
         partitioning=ds.partitioning(pa.schema([(DATE, pa.string())]), flavor="hive"),
         partition_base_dir=str(root),
     )
 
 
-def _read(root: Path, paths: Sequence[Path], columns: list[str], expression: ds.Expression | None) -> pa.Table:
-    import pyarrow as pa
-
+def _read(root: Path, paths: Sequence[Path], wanted: pa.Schema, expression: ds.Expression | None) -> pa.Table:
     if not paths:
-        fields = [pa.field(n, pa.string() if n == DATE else schema.arrow_type(_column(n).kind)) for n in columns]
-        return pa.schema(fields).empty_table()
-    table = _dataset(root, paths).to_table(columns=columns, filter=expression)
+        return wanted.empty_table()
+    table = _dataset(root, paths, wanted).to_table(columns=wanted.names, filter=expression)
     table.validate(full=True)  # Arrow reads a damaged text as it is, and Python fails much later
     return table.replace_schema_metadata(None)
 
@@ -390,7 +413,7 @@ def _read(root: Path, paths: Sequence[Path], columns: list[str], expression: ds.
 def _read_one_by_one(
     root: Path,
     paths: Iterable[Path],
-    columns: list[str],
+    wanted: pa.Schema,
     expression: ds.Expression | None,
     outdated: Mapping[str, Sequence[str]],
     problems: Problems,
@@ -398,14 +421,14 @@ def _read_one_by_one(
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    tables = [_read(root, [], columns, None)]
+    tables = [_read(root, [], wanted, None)]
     for path in paths:
         masked = expression
         if gone := outdated.get(path.relative_to(root).as_posix()):
             kept = ~ds.field("launch_id").isin(pa.array(gone, pa.string()))
             masked = kept if expression is None else expression & kept
         try:
-            tables.append(_read(root, [path], columns, masked))
+            tables.append(_read(root, [path], wanted, masked))
         except FileNotFoundError as error:
             raise _Vanished(path.name) from error
         except unreadable() as error:

@@ -196,6 +196,21 @@ def arrow_schema() -> pa.Schema:
     return pa.schema([pa.field(c.name, arrow_type(c.kind)) for c in COLUMNS])
 
 
+def with_fields(whole: pa.Schema, fields: pa.Schema) -> pa.Schema:
+    """`whole` with each of the `fields` in the place of that of its name."""
+    import pyarrow as pa
+
+    own = {field.name: field for field in fields}
+    return pa.schema([own.get(field.name, field) for field in whole])
+
+
+def encoded_texts(fields: pa.Schema) -> list[str]:
+    """Names of the fields that are dictionaries."""
+    import pyarrow as pa
+
+    return [field.name for field in fields if pa.types.is_dictionary(field.type)]
+
+
 def fitted(table: pa.Table, target: pa.Schema) -> pa.Table:
     """The table with exactly the columns of `target`; those that it lacks are null."""
     import pyarrow as pa

@@ -9,10 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.base import reading, series
+from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import parse, read_prepared
 from omb_py.dashboards.views.cells import COLUMNS
-from omb_py.errors import UsageError
 from omb_py.results.store.read import load
 from tests.dashboards.stores import write
 
@@ -68,24 +67,6 @@ def test_filters_and_an_empty_store(tagged: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     none = read_prepared(tmp_path / "empty", COLUMNS)
     assert len(none) == 0 and {*COLUMNS} <= {*none.columns}
-
-
-@pytest.mark.slow
-def test_files_that_come_in_between_are_read_in_all_columns(tagged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = (reading.load_table(tagged, columns=COLUMNS, **filters) for filters in ({"library": "MPICH"}, {}))
-    asked: list[int] = []
-
-    def changing(store: Path, columns: list[str], **more: Any) -> Any:
-        asked.append(len(columns))
-        return (before if len(asked) < 3 else after).select(columns)
-
-    monkeypatch.setattr(reading, "load_table", changing)
-    monkeypatch.setattr(reading, "_FEW_FILES", 0)
-    assert len(read_prepared(tagged, COLUMNS)) == len(after)
-    monkeypatch.setattr(reading, "load_table", lambda store, columns, **more: next(tables).select(columns))
-    tables = iter([before, after] * 100)
-    with pytest.raises(UsageError, match="change all the time"):
-        read_prepared(tagged, COLUMNS)
 
 
 def test_medians_taken_together_are_those_of_each_series(cell: Callable[..., dict[str, Any]]) -> None:

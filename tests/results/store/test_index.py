@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from omb_py.results.store import index, read, schema
 from omb_py.results.store.compaction import compact
-from omb_py.results.store.paths import entries, files
+from omb_py.results.store.paths import StoreFile, entries, files
 from omb_py.results.store.read import load
 from omb_py.results.store.write import write_launch
 
@@ -252,3 +253,30 @@ def test_a_tag_is_looked_for_before_rows_become_a_table(store, monkeypatch, merg
     for columns in (["value"], ["value", "tags", "metrics"], ["value", "samples_us"]):
         assert len(load(store, columns=columns, tags={"n": "4"})) == 3
     assert made and max(made) <= 3
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_texts_as_dictionaries_are_the_same_texts(store, monkeypatch, indexed: bool) -> None:
+    monkeypatch.setattr(index, "WORTH", index.WORTH if indexed else 1000)
+    columns = ["launch_id", "benchmark", "library", "value", "date", "tags"]
+    for filters in ({}, {"benchmark": "bcast"}, {"launch_id": ["r0-1", "r1-0"]}):
+        plain = read.load_table(store, columns=columns, **filters)
+        coded = read.load_encoded(store, columns, filters=filters)
+        assert pa.types.is_dictionary(coded.schema.field("library").type)
+        assert coded.cast(plain.schema).to_pylist() == plain.to_pylist() != []
+
+
+def test_a_new_file_that_goes_while_it_is_read_is_looked_for_again(store, monkeypatch) -> None:
+    """It may have been merged into another: its rows would be lost."""
+    (store / ".index").write_text("in the way")
+    whole, asked = index._rows_of, []
+
+    def late(listed: list[StoreFile]) -> Iterator[index.Batch]:
+        if not asked:
+            files(store)[0].unlink()
+        asked.append(len(listed))
+        return whole(listed)
+
+    monkeypatch.setattr(index, "_rows_of", late)
+    assert len(load(store, columns=["value"], on_skip=lambda path, why: None)) == 3 * len(files(store))
+    assert asked == [len(files(store)) + 1, len(files(store))]
