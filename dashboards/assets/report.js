@@ -1,6 +1,8 @@
 "use strict";
 (() => {
   const views = JSON.parse(document.getElementById("views").textContent);
+  // a row lacks the values at its end that the row above has too
+  for (const { rows } of views) rows.forEach((row, i) => i && row.push(...rows[i - 1].slice(row.length)));
   const drawn = new Set();
   const root = document.documentElement;
   let paper = 0; // while it is printed: what fits between the margins of A4 and of Letter, in pixels

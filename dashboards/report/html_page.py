@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
+from itertools import pairwise
 
 from omb_py import __version__
 from omb_py.dashboards.base import theme
@@ -159,11 +160,24 @@ def figure_page(spec: theme.Layout) -> str:
 
 def _html(title: str, body: Sequence[str], views: Sequence[View]) -> str:
     # the tables are never compressed, so that every browser shows them
-    tables = [{"columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views]
+    tables = [
+        {"columns": view.columns, "rows": _without_repeats(view.rows), "commands": view.commands} for view in views
+    ]
     drawing = _drawing(views) if any(view.spec is not None for view in views) else ""
     script = "".join(map(asset, ("unpack.js", "legend.js", "report.js")))
     parts = [*body, _json_script("views", tables), drawing, f"<script>{script}</script>"]
     return frame(title, "\n".join(filter(None, parts)), asset("report.css"), _POLICY, "light")
+
+
+def _without_repeats(rows: Sequence[Sequence[object]]) -> list[Sequence[object]]:
+    """The rows without the values at their ends that the row above has too; ``assets/report.js`` puts them back."""
+    shorter: list[Sequence[object]] = [*rows[:1]]
+    for above, row in pairwise(rows):
+        kept = len(row)
+        while kept and type(row[kept - 1]) is type(above[kept - 1]) and row[kept - 1] == above[kept - 1]:
+            kept -= 1
+        shorter.append(row[:kept])
+    return shorter
 
 
 def _drawing(views: Sequence[View]) -> str:

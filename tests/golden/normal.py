@@ -111,7 +111,10 @@ def _script(found: re.Match[str], specs: list[Any]) -> str:
     """Of the views of a page their tables and commands; of code nothing."""
     if 'id="views"' not in found[1]:
         return f"{found[1]}…</script>"
-    views = itertools.zip_longest(json.loads(found[2]), specs)
+    tables = json.loads(found[2])
+    for above, row in (pair for table in tables for pair in itertools.pairwise(table["rows"])):
+        row += above[len(row) :]  # as assets/report.js does
+    views = itertools.zip_longest(tables, specs)
     return "".join(f"\nview {number}: {_view(view, spec)}" for number, (view, spec) in enumerate(views))
 
 

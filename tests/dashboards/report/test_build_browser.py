@@ -80,9 +80,11 @@ def test_nothing_overlaps_or_sticks_out(opened, width: int) -> None:
 def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
     opened.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     counts = (
-        "return [...document.querySelectorAll('details[data-table]')].map(d => d.querySelectorAll('tbody tr').length)"
+        "return [...document.querySelectorAll('details[data-table]')]"
+        ".map(d => ['tbody tr', 'td'].map(each => d.querySelectorAll(each).length))"
     )
-    until(lambda: sorted(opened.execute_script(counts)), sorted(len(view.rows) for view in every_view))
+    whole = [[len(view.rows), len(view.rows) * len(view.columns)] for view in every_view]
+    until(lambda: sorted(opened.execute_script(counts)), sorted(whole))
     assert opened.execute_script("return document.querySelectorAll('pre').length") == len(every_view)
 
 
