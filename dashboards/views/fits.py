@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
@@ -48,16 +48,23 @@ def rows_of(frame: pd.DataFrame) -> list[TimedRow]:
     """The timed cells as :func:`omb_py.results.analysis.series.rows_of` gives them, from cells that are in memory."""
     rows: list[TimedRow] = []
     names = [*_ROW, *([FIELD] if FIELD in frame else [])]
-    cells = frame[names].astype(object)
-    for values in cells.where(cells.notna() & (cells != ""), None).itertuples(index=False):
+    for values in zip(*(_plain(frame[name]) for name in names), strict=True):
         row = dict(zip(names, values, strict=True))
         # a printed mean stands in the place of the median (series.prepared)
         stored = cast(Row, {**row, "median_us": None} if row.get(FIELD) == series.PRINTED_MEAN else row)
         if time := time_of(stored):
-            started = values[_ROW.index("started_at")].isoformat()
-            timed = {**row, FIELD: statistic_of(stored), "time_us": time, "started_at": started}
-            rows.append(cast(TimedRow, timed))
+            row |= {FIELD: statistic_of(stored), "time_us": time, "started_at": row["started_at"].isoformat()}
+            rows.append(cast(TimedRow, row))
     return rows
+
+
+def _plain(column: pd.Series[Any]) -> list[Any]:
+    """The values of a column, None for what is null or empty."""
+    if column.dtype.name == "category":
+        texts = [*(text or None for text in column.cat.categories), None]  # the last one is that of -1, which is null
+        return [texts[code] for code in column.cat.codes.tolist()]
+    values = column.astype(object)
+    return values.where(values.notna() & (values != ""), None).tolist()
 
 
 def histories(frame: pd.DataFrame, provenance: Callable[[str], Provenance], most: int = MOST_HISTORIES) -> list[Shown]:
