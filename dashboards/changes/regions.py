@@ -74,9 +74,9 @@ def grids(base: pd.DataFrame, new: pd.DataFrame, over: str) -> Iterator[tuple[st
     each = both.groupby(names, observed=True)[LOG].mean().reset_index()
     for benchmark, rows in each.groupby("benchmark", observed=True):
         sizes, counts = sorted(rows["size"].unique()), sorted(rows["count"].unique())
-        sides = []
+        sides, parts = [], dict(iter(rows.groupby(["count", "side"])))
         for count in counts:
-            own = [_by_launch(rows[(rows["count"] == count) & (rows["side"] == side)], sizes) for side in (0, 1)]
+            own = [_by_launch(parts.get((count, side), rows[:0]), sizes) for side in (0, 1)]
             middle = _means(own[0])
             sides.append((own[0] - middle, own[1] - middle))
         yield str(benchmark), LaunchGrid([int(s) for s in sizes], [int(c) for c in counts], sides)
