@@ -103,13 +103,13 @@ def launches(frame: pd.DataFrame) -> Launches:
     line = [name for name in names if name != VERSION]
     part = frame[[*names, "ranks", KEY, "launch_id", "started_at", LOG]]
 
-    def number(by: list[str]) -> Any:
-        return part.groupby(by, observed=True, dropna=False, sort=False).ngroup()
+    def by(columns: list[str]) -> Any:
+        apart = series.varying(part, columns) or columns[:1]  # most columns have one value, which groups nothing
+        return part.groupby(apart, observed=True, dropna=False, sort=False)
 
-    middle = part.groupby([*names, KEY], observed=True, dropna=False, sort=False)[LOG].transform("mean")
     numbers = part.assign(
-        **{VALUE: part[LOG] - middle, SUBJECT: number(line), SERIES: number([*line, "ranks"])},
-        **{STRETCH: number([*names, "ranks"])},
+        **{VALUE: part[LOG] - by([*names, KEY])[LOG].transform("mean"), SUBJECT: by(line).ngroup()},
+        **{SERIES: by([*line, "ranks"]).ngroup(), STRETCH: by([*names, "ranks"]).ngroup()},
     )
     grouped = numbers.groupby([SUBJECT, SERIES, STRETCH, "launch_id"], observed=True, sort=False)
     each = grouped.agg(started_at=("started_at", "min"), value=(VALUE, "mean")).reset_index()
