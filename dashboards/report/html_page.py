@@ -160,16 +160,14 @@ def figure_page(spec: theme.Layout) -> str:
 
 def _html(title: str, body: Sequence[str], views: Sequence[View]) -> str:
     # the tables are never compressed, so that every browser shows them
-    tables = [
-        {"columns": view.columns, "rows": _without_repeats(view.rows), "commands": view.commands} for view in views
-    ]
+    tables = [{"columns": view.columns, "rows": _drop_repeats(view.rows), "commands": view.commands} for view in views]
     drawing = _drawing(views) if any(view.spec is not None for view in views) else ""
     script = "".join(map(asset, ("unpack.js", "legend.js", "report.js")))
     parts = [*body, _json_script("views", tables), drawing, f"<script>{script}</script>"]
     return frame(title, "\n".join(filter(None, parts)), asset("report.css"), _POLICY, "light")
 
 
-def _without_repeats(rows: Sequence[Sequence[object]]) -> list[Sequence[object]]:
+def _drop_repeats(rows: Sequence[Sequence[object]]) -> list[Sequence[object]]:
     """The rows without the values at their ends that the row above has too; ``assets/report.js`` puts them back."""
     shorter: list[Sequence[object]] = [*rows[:1]]
     for above, row in pairwise(rows):

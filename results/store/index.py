@@ -133,8 +133,8 @@ def read(index: Index, wanted: pa.Schema, expression: ds.Expression | None, orde
     import pyarrow.dataset as ds
 
     fields = _fields(wanted)
-    whole = schema.with_fields(_schema(), wanted)
-    parquet = ds.ParquetFileFormat(dictionary_columns=schema.encoded_texts(wanted))
+    whole = schema.replace_fields(_schema(), wanted)
+    parquet = ds.ParquetFileFormat(dictionary_columns=schema.list_dictionaries(wanted))
     tables = [fields.empty_table()]
     for number, part in enumerate(index.parts):
         places = [
@@ -147,7 +147,7 @@ def read(index: Index, wanted: pa.Schema, expression: ds.Expression | None, orde
         filters = [f for f in (expression, keep) if f is not None]
         combined = filters[0] & filters[1] if len(filters) == 2 else (filters or [None])[0]
         table = ds.dataset(str(part.path), schema=whole, format=parquet).to_table(fields.names, filter=combined)
-        tables.append(_placed(table, places))
+        tables.append(_renumber(table, places))
     return pa.concat_tables(tables)
 
 
@@ -177,13 +177,13 @@ def read_new(
             rows = (
                 rows.select(fields.names).combine_chunks().cast(fields)
             )  # many small dictionaries take ten times as much
-            tables.append(_placed(rows, [order[relative] for relative, *_ in files]))
+            tables.append(_renumber(rows, [order[relative] for relative, *_ in files]))
     if paths:
         raise FileNotFoundError(next(iter(paths)))
     return pa.concat_tables(tables)
 
 
-def numbered(rows: pa.Table, number: int) -> pa.Table:
+def number_rows(rows: pa.Table, number: int) -> pa.Table:
     """All rows of the file of this number as :func:`read` has them."""
     import pyarrow as pa
 
@@ -198,7 +198,7 @@ def _fields(wanted: pa.Schema) -> pa.Schema:
     return pa.schema([*wanted, *(_schema().field(name) for name in (FILE, ROW) if name not in wanted.names)])
 
 
-def _placed(rows: pa.Table, places: Sequence[int]) -> pa.Table:
+def _renumber(rows: pa.Table, places: Sequence[int]) -> pa.Table:
     """The rows with another number for each file."""
     import pyarrow as pa
 

@@ -338,7 +338,7 @@ def _indexed(
         return _direct(root, chosen, listed, wanted, expression, problems)
     for entry in partial:
         part = _direct(root, [entry], listed, wanted, expression, problems)
-        tables.append(summary_index.numbered(part, order[entry.relative]))
+        tables.append(summary_index.number_rows(part, order[entry.relative]))
     rows = pa.concat_tables(tables).unify_dictionaries()
     places = pc.sort_indices(rows, [(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
     for at, name in enumerate(rows.column_names):  # one at a time, so that a big table does not lie there twice
@@ -391,9 +391,9 @@ def _dataset(root: Path, paths: Sequence[Path], wanted: pa.Schema) -> ds.Dataset
 
     return ds.dataset(
         [str(p) for p in paths],
-        schema=schema.with_fields(schema.arrow_schema().append(pa.field(DATE, pa.string())), wanted),
+        schema=schema.replace_fields(schema.arrow_schema().append(pa.field(DATE, pa.string())), wanted),
         format=ds.ParquetFileFormat(
-            dictionary_columns=schema.encoded_texts(wanted),
+            dictionary_columns=schema.list_dictionaries(wanted),
             # a damaged number is a number: only the sum over its page tells
             default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
         ),

@@ -196,7 +196,7 @@ def arrow_schema() -> pa.Schema:
     return pa.schema([pa.field(c.name, arrow_type(c.kind)) for c in COLUMNS])
 
 
-def with_fields(whole: pa.Schema, fields: pa.Schema) -> pa.Schema:
+def replace_fields(whole: pa.Schema, fields: pa.Schema) -> pa.Schema:
     """`whole` with each of the `fields` in the place of that of its name."""
     import pyarrow as pa
 
@@ -204,7 +204,7 @@ def with_fields(whole: pa.Schema, fields: pa.Schema) -> pa.Schema:
     return pa.schema([own.get(field.name, field) for field in whole])
 
 
-def encoded_texts(fields: pa.Schema) -> list[str]:
+def list_dictionaries(fields: pa.Schema) -> list[str]:
     """Names of the fields that are dictionaries."""
     import pyarrow as pa
 
