@@ -10,6 +10,8 @@ from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.series import Panel
@@ -22,7 +24,6 @@ from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -99,8 +100,6 @@ class Data:
         return self.frame[_all(fits)] if fits else self.frame
 
     def _fits(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, Mask]:
-        import numpy as np
-
         fits = {}
         for name in FILTERS:
             if values := {value for value in wanted.get(name, ()) if value}:
@@ -109,8 +108,6 @@ class Data:
         return fits
 
     def _left(self, name: str, fits: Sequence[Mask]) -> list[str]:
-        import numpy as np
-
         codes, texts = self._coded(name)
         codes = codes[_all(fits)] if fits else codes
         counts = np.bincount(codes[codes >= 0], minlength=len(texts))
@@ -118,7 +115,6 @@ class Data:
 
     def _coded(self, name: str) -> tuple[Codes, list[str]]:
         """The column as numbers, -1 for null, and the texts of the numbers, sorted; made once until files change."""
-        import numpy as np
         import pandas as pd
 
         if name not in self._codes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import SEPARATOR, TableFields, View, plural, records, table
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
@@ -47,15 +48,11 @@ def distribution(cell: pd.DataFrame) -> View:
 
 
 def _samples(values: Any) -> NDArray[np.float64]:
-    import numpy as np
-
     return np.asarray(values if values is not None else [], dtype=np.float64)
 
 
 def _box(index: int, row: Record, samples: NDArray[np.float64]) -> Trace:
     """The box of a launch, of its quartiles where it has no samples."""
-    import numpy as np
-
     low, quarter, median, three, high = (
         (theme.finite(getattr(row, c)) for c in ("min_us", "p25_us", "median_us", "p75_us", "max_us"))
         if not samples.size
@@ -70,8 +67,6 @@ def _box(index: int, row: Record, samples: NDArray[np.float64]) -> Trace:
 def trace(launch: pd.DataFrame) -> View | None:
     """Every call of one cell in one launch (a row of the store with ``samples_us``), in order; None where the samples
     were not kept."""
-    import numpy as np
-
     row = launch.iloc[0]
     samples = _samples(row["samples_us"])
     if not samples.size:
@@ -104,8 +99,6 @@ def trace(launch: pd.DataFrame) -> View | None:
 
 def thinned(samples: ArrayLike, most: int) -> tuple[list[int], list[float]]:
     """At most `most` calls (index, value): of each bin the lowest and the highest, so that no outlier is lost."""
-    import numpy as np
-
     values = np.asarray(samples, dtype=np.float64)
     if values.size <= most:
         return list(range(values.size)), [float(v) for v in values]

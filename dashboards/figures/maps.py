@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import View, plural, records, table
@@ -353,8 +355,6 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     `links` has ``source``, ``target``, ``value``, ``unit`` (a rate: more is better); `confirmed` is the state of a node
     or of ``source - target``, listed with the figure.
     """
-    import numpy as np
-
     nodes = sorted({*links["source"], *links["target"]}, key=natural_key)
     place = {node: i for i, node in enumerate(nodes)}
     grid = np.full((len(nodes), len(nodes)), np.nan)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Trace
 from omb_py.dashboards.base.view import View, plural, table
@@ -15,7 +17,6 @@ from omb_py.results.analysis.stragglers import stragglers as late_ranks_of
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
@@ -26,8 +27,6 @@ def stragglers(rows: pd.DataFrame) -> View | None:
     `rows` are cells of one benchmark with one number of ranks, with ``slowest_rank_share``, ``rank_mean_us`` (lists by
     rank) and ``hosts``; those whose lists have another length are left out. None where fewer than two ranks were timed.
     """
-    import numpy as np
-
     count = max(map(_timed, rows["slowest_rank_share"]), default=0)
     lists = zip(rows["slowest_rank_share"], rows["rank_mean_us"], strict=True)
     known = rows[[_timed(a) == count > 1 and _timed(b) == count for a, b in lists]]
@@ -58,15 +57,11 @@ def stragglers(rows: pd.DataFrame) -> View | None:
 
 
 def _stacked(lists: Iterable[ArrayLike]) -> NDArray[np.float64]:
-    import numpy as np
-
     return np.stack([np.asarray(values, dtype=np.float64) for values in lists])
 
 
 def _excess(known: pd.DataFrame, sizes: Sequence[int]) -> NDArray[np.float64]:
     """By size and rank: how many percent the rank's mean time lies over that of the median rank."""
-    import numpy as np
-
     lines = []
     for size in sizes:
         each = _stacked(known[known["size_bytes"].fillna(0) == size]["rank_mean_us"])
@@ -86,8 +81,6 @@ def _bars(share: NDArray[np.float64], names: Sequence[str]) -> list[Trace]:
 
 
 def _heat(excess: NDArray[np.float64], sizes: Sequence[int]) -> Trace:
-    import numpy as np
-
     reach = float(max(np.nanmax(np.abs(excess)) if np.isfinite(excess).any() else 0, 1))
     bar = {"title": {"text": "%"}, "len": 0.48, "y": 0.2, "thickness": 12}
     return {
@@ -178,8 +171,6 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
 def _parts(usable: pd.DataFrame) -> Iterator[tuple[Any, list[str], list[Last], set[int]]]:
     """Cells of one benchmark, side and set of hosts: places of their rows, hosts, shares by host, hosts with one late
     rank."""
-    import numpy as np
-
     names = [n for n in (*series.PANEL, "library", "library_version", "binding", "ranks") if n in usable]
     texts = usable.assign(_placed=[" ".join(map(str, hosts)) for hosts in usable["hosts"]])
     part_of = texts.groupby([*names, "_placed"], dropna=False, observed=True).ngroup().to_numpy()

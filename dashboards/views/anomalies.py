@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View, plural, records
 from omb_py.dashboards.changes.sides import KEY, VERSION
@@ -153,8 +155,6 @@ def _apart(frame: pd.DataFrame, most: int) -> Iterator[OddCell]:
 
 
 def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[OddCell]:
-    import numpy as np
-
     if not len(frame):
         return
     rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
