@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -48,9 +47,9 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
     size, count = (ratios[name].fillna(0).astype(int) for name in ("size_bytes", over))
     known = ratios.assign(size=size, count=count)
     worst = _worst(known)
-    panels = [_RatioPanel(name, list(records(worst[worst["benchmark"] == name]))) for name in _by_harm(known)]
-    drawn = panels[:MOST_PANELS]
-    base, new = names
+    benchmarks, (base, new) = _by_harm(known), names
+    drawn = {name: [*records(worst[worst["benchmark"] == name])] for name in benchmarks[:MOST_PANELS]}
+    spec, links = _ratio_figure(drawn, "GPUs" if over == "devices" else "ranks")
     notes = [
         f"A cell: one message size on one number of {COUNTED[over]}. Orange: {new} takes longer than {base}; "
         "violet: less time. Framed: slower beyond the noise."
@@ -59,10 +58,9 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
         notes[0] += f" {_NO_DIFFERENCE}: no difference beyond the noise."
     if not decidable(known).all():
         notes.append("Hatched: one launch of a side, so no known noise: --launches 5 gives it.")
-    if len(panels) > len(drawn):
-        notes.append(f"Drawn: {len(drawn)} of {plural(len(panels), 'benchmark')}, those with slower cells first.")
-    times = (f"{names[0]} µs", f"{names[1]} µs")
-    heads = ("benchmark", COUNTED[over], "size", *times, "ratio", "beyond the noise", "launches")
+    if len(benchmarks) > len(drawn):
+        notes.append(f"Drawn: {len(drawn)} of {plural(len(benchmarks), 'benchmark')}, those with slower cells first.")
+    heads = ("benchmark", COUNTED[over], "size", f"{base} µs", f"{new} µs", "ratio", "beyond the noise", "launches")
     lines = [
         (str(r.benchmark), r.count, size_text(r.size), *numbers, str(r.verdict) or "no", launches)
         for r in records(known.sort_values(["benchmark", "count", "size"]))
@@ -71,11 +69,11 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
     ]
     return View(
         "map",
-        f"{names[1]} against {names[0]}: {counted([known], over)}",
-        f"Time of {names[1]} over {names[0]}, by message size and {COUNTED[over]}",
-        _ratio_figure(drawn, "GPUs" if over == "devices" else "ranks"),
+        f"{new} against {base}: {counted([known], over)}",
+        f"Time of {new} over {base}, by message size and {COUNTED[over]}",
+        spec,
         notes=tuple(notes),
-        cells={number: panel.ids for number, panel in enumerate(drawn)},
+        cells=links,
         **table(heads, lines),
     )
 
@@ -105,52 +103,11 @@ def counted(tables: Iterable[pd.DataFrame], over: str) -> str:
     return f"{text}; {open_}" if decided else open_
 
 
-@dataclass(frozen=True)
-class _RatioPanel:
-    """The cells of a benchmark on a map of ratios: counts upwards, sizes to the right."""
-
-    name: str
-    cells: Sequence[Record]
-
-    @property
-    def sizes(self) -> list[int]:
-        return sorted({cell.size for cell in self.cells})
-
-    @property
-    def counts(self) -> list[int]:
-        return sorted({cell.count for cell in self.cells})
-
-    @property
-    def grid(self) -> list[list[Record]]:
-        """A row a count; None where nothing was measured."""
-        at = {(cell.count, cell.size): cell for cell in self.cells}
-        return [[at.get((count, size)) for size in self.sizes] for count in self.counts]
-
-    @property
-    def ids(self) -> list[list[str]]:
-        """Where a click on a cell leads to."""
-        return [[f"/{cell.comparability_key}" if cell else "" for cell in row] for row in self.grid]
-
-    @property
-    def heading(self) -> str:
-        slower = [float(cell.ratio) for cell in self.cells if cell.verdict == "slower"]
-        name = theme.label(self.name, 22)
-        return f"<b>{name}</b> {theme.amount(median(slower))}× slower" if slower else name
-
-    def drawn(self, unit: str) -> DrawnPanel:
-        """Its map; `unit` is the title of its y axis."""
-        grid = self.grid
-        texts = [[_mark(cell) for cell in row] for row in grid]
-        look = {"text": texts, "texttemplate": "%{text}", "coloraxis": "coloraxis"}
-        hover = {"hovertext": [[_hover(cell) for cell in row] for row in grid], "hoverinfo": "text"}
-        z = [[None if cell is None else math.log2(cell.ratio) for cell in row] for row in grid]
-        across, up = list(range(len(self.sizes))), list(range(len(self.counts)))
-        x_axis = place_axis([short_size(size) if size or len(self.sizes) > 1 else "no size" for size in self.sizes], 7)
-        y_axis = place_axis([str(count or "") for count in self.counts], max(1, len(self.counts)))
-        y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if unit else {}
-        frame = _frame([[cell is not None and cell.verdict == "slower" for cell in row] for row in grid])
-        trace = theme.heatmap(across, up, z, 1, name=theme.escape(self.name)) | look | hover
-        return DrawnPanel(self.heading, [trace], x_axis, y_axis, shapes=frame)
+def _grid(cells: Iterable[Record], row: str, column: str) -> tuple[list[int], list[int], list[list[Record]]]:
+    """The values of two columns in order, and a row of cells for each of the first; None where there is no cell."""
+    at = {(int(getattr(cell, row)), int(getattr(cell, column))): cell for cell in cells}
+    rows, columns = (sorted({place[axis] for place in at}) for axis in (0, 1))
+    return rows, columns, [[at.get((one, other)) for other in columns] for one in rows]
 
 
 def usual(benchmark: str) -> tuple[bool, str]:
@@ -170,19 +127,42 @@ def _worst(known: pd.DataFrame) -> pd.DataFrame:
     return known.assign(far=far).sort_values("far").drop_duplicates(["benchmark", "count", "size"], keep="last")
 
 
-def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
-    tall = max([_LEAST_PANEL, *(_ROW * len(panel.counts) for panel in panels)])
-    columns = max(2, min(COLUMNS, len(panels)))
-    beside, below = (PanelPlaces(len(panels), many, tall, _GAP, 0.05) for many in (columns, COLUMNS_NARROW))
-    drawn = [panel.drawn("" if number % columns else unit) for number, panel in enumerate(panels)]
-    data, layout = arrange(drawn, beside, {"narrow": below}, _RATIO_MARGIN)
-    reach = _reach(cell for panel in panels for cell in panel.cells)
+def _ratio_figure(cells_of: Mapping[str, Sequence[Record]], unit: str) -> tuple[Layout, dict[int, list[list[str]]]]:
+    """A panel for each benchmark, and where a click on its cells leads to; `unit` is the title of the y axes."""
+    grids = {name: _grid(cells, "count", "size") for name, cells in cells_of.items()}
+    tall = max([_LEAST_PANEL, *(_ROW * len(counts) for counts, *_ in grids.values())])
+    columns = max(2, min(COLUMNS, len(grids)))
+    beside, below = (PanelPlaces(len(grids), many, tall, _GAP, 0.05) for many in (columns, COLUMNS_NARROW))
+    panels = [_ratio_panel(n, *grid, "" if at % columns else unit) for at, (n, grid) in enumerate(grids.items())]
+    data, layout = arrange(panels, beside, {"narrow": below}, _RATIO_MARGIN)
+    farthest = max([LEAST_REACH, *(abs(math.log2(cell.ratio)) for cells in cells_of.values() for cell in cells)])
+    reach = min(MOST_REACH, farthest)
     layout["coloraxis"] = _colour_axis(reach, _BAR_BESIDE)
     narrow = layout["meta"]["narrow"]
     narrow["height"] += _BAR_BELOW
     narrow["coloraxis"] = _colour_axis(reach, _BAR_UNDER)
     narrow["margin"] = {**_RATIO_MARGIN, "r": 6, "b": _RATIO_MARGIN["b"] + _BAR_BELOW}
-    return {"data": data, "layout": layout}
+    links = [
+        [[f"/{cell.comparability_key}" if cell else "" for cell in row] for row in grid[-1]] for grid in grids.values()
+    ]
+    return {"data": data, "layout": layout}, dict(enumerate(links))
+
+
+def _ratio_panel(
+    name: str, counts: Sequence[int], sizes: Sequence[int], grid: Sequence[Sequence[Record]], unit: str
+) -> DrawnPanel:
+    slower = [cell.ratio for row in grid for cell in row if cell is not None and cell.verdict == "slower"]
+    heading = theme.label(name, 22)
+    heading = f"<b>{heading}</b> {theme.amount(median(slower))}× slower" if slower else heading
+    look = {"text": [[*map(_mark, row)] for row in grid], "texttemplate": "%{text}", "coloraxis": "coloraxis"}
+    hover = {"hovertext": [[*map(_hover, row)] for row in grid], "hoverinfo": "text"}
+    z = [[None if cell is None else math.log2(cell.ratio) for cell in row] for row in grid]
+    x_axis = place_axis([short_size(size) if size or len(sizes) > 1 else "no size" for size in sizes], 7)
+    y_axis = place_axis([str(count or "") for count in counts], max(1, len(counts)))
+    y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if unit else {}
+    places = [*range(len(sizes))], [*range(len(counts))]
+    trace = theme.heatmap(*places, z, 1, name=theme.escape(name)) | look | hover
+    return DrawnPanel(heading, [trace], x_axis, y_axis, shapes=_frame(grid))
 
 
 _RATIO_MARGIN = {"l": 52, "r": 110, "t": 24, "b": 24}
@@ -202,33 +182,26 @@ def _colour_axis(reach: float, place: Layout) -> Layout:
     return {"cmin": -reach, "cmax": reach, "colorscale": [list(step) for step in SCALE], "colorbar": bar}
 
 
-def _reach(cells: Iterable[Record]) -> float:
-    return min(MOST_REACH, max([LEAST_REACH, *(abs(math.log2(cell.ratio)) for cell in cells)]))
-
-
 def _mark(cell: Record) -> str:
     if cell is None or cell.verdict:
         return ""
     return _HATCH if min(cell.launches_base, cell.launches_new) < 2 else _NO_DIFFERENCE
 
 
-def _frame(inside: Sequence[Sequence[bool]]) -> list[Layout]:
-    """A line around the cells that are inside; none where no cell is."""
-
-    def is_in(row: int, place: int) -> bool:
-        return 0 <= row < len(inside) and 0 <= place < len(inside[row]) and inside[row][place]
-
+def _frame(grid: Sequence[Sequence[Record]]) -> list[Layout]:
+    """A line around the slower cells; none where no cell is."""
+    cells = ((row, at, cell) for row, line in enumerate(grid) for at, cell in enumerate(line) if cell is not None)
+    inside = dict.fromkeys((row, at) for row, at, cell in cells if cell.verdict == "slower")
     edges: list[str] = []
-    for row, cells in enumerate(inside):
-        for place in range(len(cells)):
-            left, right, low, high = place - 0.5, place + 0.5, row - 0.5, row + 0.5
-            around = {
-                (row, place - 1): f"M{left},{low}L{left},{high}",
-                (row, place + 1): f"M{right},{low}L{right},{high}",
-                (row - 1, place): f"M{left},{low}L{right},{low}",
-                (row + 1, place): f"M{left},{high}L{right},{high}",
-            }
-            edges += [edge for beside, edge in around.items() if is_in(row, place) and not is_in(*beside)]
+    for row, at in inside:
+        left, right, low, high = at - 0.5, at + 0.5, row - 0.5, row + 0.5
+        around = {
+            (row, at - 1): f"M{left},{low}L{left},{high}",
+            (row, at + 1): f"M{right},{low}L{right},{high}",
+            (row - 1, at): f"M{left},{low}L{right},{low}",
+            (row + 1, at): f"M{left},{high}L{right},{high}",
+        }
+        edges += [edge for beside, edge in around.items() if beside not in inside]
     look = {"type": "path", "line": {"color": FRAME, "width": 2}}
     return [{**look, "path": "".join(edges)}] if edges else []
 
@@ -250,11 +223,8 @@ def winners(best: pd.DataFrame, what: str) -> View:
             default was not measured), ``launches``.
         what: what was tuned, as ``allreduce, MPICH 5.0.2``.
     """
-    sizes = sorted({int(size) for size in best["size_bytes"]})
-    counts = sorted({int(ranks) for ranks in best["ranks"]})
+    counts, sizes, grid = _grid(records(best), "ranks", "size_bytes")
     settings = [TUNE_DEFAULT, *sorted(set(best["setting"]) - {TUNE_DEFAULT})]
-    cells = {(int(r.ranks), int(r.size_bytes)): r for r in records(best)}
-    grid = [[cells.get((ranks, size)) for size in sizes] for ranks in counts]
     x, y = [size_text(size) for size in sizes], [plural(ranks, "rank") for ranks in counts]
     data: list[Trace] = []
     for number, setting in enumerate(settings):
@@ -280,8 +250,7 @@ def winners(best: pd.DataFrame, what: str) -> View:
             int(r.ranks),
             size_text(r.size_bytes),
             str(r.setting),
-            float(r.time_us),
-            theme.finite(r.ratio),
+            *map(theme.finite, (r.time_us, r.ratio)),
             int(r.launches),
         )
         for r in records(best)
