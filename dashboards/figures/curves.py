@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -181,36 +181,28 @@ def _line(line: SeriesLine, index: int, shown: _Quantity, places: dict[int, floa
 
 def _finding(panel: Panel, shown: _Quantity) -> str:
     name, lines, column = panel.name, panel.lines, shown.column
+    measured = {line.label: over for line in lines if len(over := line.over[line.over[column].notna()])}
+    peaks = {label: over.iloc[int(over[column].to_numpy(dtype=float).argmax())] for label, over in measured.items()}
     if len(lines) == 1:
-        over = lines[0].over[lines[0].over[column].notna()]
-        if not len(over):
+        if not measured:
             return f"{name}: nothing was timed"
-        first, last = over.iloc[0], over.iloc[-1]
+        ((label, over),) = measured.items()
         if len(over) == 1:
-            return f"{name}: {shown.amount(first[column])}"
+            return f"{name}: {shown.amount(peaks[label][column])}"
         if shown.timed:
-            return (
-                f"{name}: {', '.join(f'{theme.duration(at[column])} at {size_text(at[SIZE])}' for at in (first, last))}"
-            )
-        top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
-        return f"{name}: up to {theme.amount(top[column])} {shown.unit}, at {size_text(top[SIZE])}"
+            ends = (f"{theme.duration(at[column])} at {size_text(at[SIZE])}" for at in (over.iloc[0], over.iloc[-1]))
+            return f"{name}: {', '.join(ends)}"
+        return f"{name}: up to {shown.amount(peaks[label][column])}, at {size_text(peaks[label][SIZE])}"
     if shown.timed and panel.sized:
         ranks = [word("ranks", count) for count in panel.rows["ranks"].unique()]
         subject = ", ".join(part for part in name.split(", ") if part not in ranks)
         known = points([(line.label, line.cells) for line in lines], PanelGrid())
         return finding(subject, known) if known.known else f"{name}: {len(lines)} series"
-    peaks: dict[str, tuple[float, object]] = {}
-    for line in lines:
-        over = line.over[line.over[column].notna()]
-        if len(over):
-            top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
-            peaks[line.label] = (float(top[column]), top[SIZE])
     if shown.timed:
-        return f"{name}: " + ", ".join(f"{theme.duration(most)} with {label}" for label, (most, _) in peaks.items())
-    best, *others = sorted(peaks, key=lambda label: (-peaks[label][0], label))
-    most, size = peaks[best]
-    text = f"{name}: up to {theme.amount(most)} {shown.unit} with {best}, at {size_text(size)}"
-    return text + (f"; {theme.amount(peaks[others[0]][0])} {shown.unit} with {others[0]}" if others else "")
+        return f"{name}: " + ", ".join(f"{theme.duration(at[column])} with {label}" for label, at in peaks.items())
+    best, *others = sorted(peaks, key=lambda label: (-peaks[label][column], label))
+    text = f"{name}: up to {shown.amount(peaks[best][column])} with {best}, at {size_text(peaks[best][SIZE])}"
+    return text + (f"; {shown.amount(peaks[others[0]][column])} with {others[0]}" if others else "")
 
 
 _TIMED_NOTES = {
@@ -429,13 +421,8 @@ def multiples(
 ) -> View | None:
     """Panels of the same axes beside each other, a line a side; None where nothing was measured.
 
-    Args:
-        sides: name and cells of each.
-        name: of the benchmark.
-        known: :func:`points` of the sides.
-        banded: draw the range over launches.
-        columns: panels beside each other; all when None.
-        marks: by panel: places on the x axis that are marked by a vertical line, with their words.
+    `known` are the :func:`points` of the sides; with `banded` the range over launches is drawn. `columns` panels stand
+    beside each other, by default all; `marks` are places on the x axis of a panel with a vertical line and its words.
     """
     grid, panels, marks = known.grid, known.panels, marks or {}
     data: list[Trace] = []
@@ -461,8 +448,10 @@ def multiples(
     layout["legend"] = {**layout["legend"], "y": -58 / wide.pixels}
     layout |= wide.axes_alike(x | theme.thinned(x, 3 if beside > 3 else 5), y)
     heads = [heading(grid.text(grid.panel, panel), number) for number, panel in enumerate(panels)]
-    texts = _mark_texts(panels, marks, math.sqrt(xs[0] * xs[-1]))
-    layout |= {"annotations": [*(heads if len(panels) > 1 else []), *texts], "shapes": _mark_lines(panels, marks)}
+    middle = math.sqrt(xs[0] * xs[-1])
+    marked = [_marked(number, marks.get(panel, ()), middle) for number, panel in enumerate(panels)]
+    layout["annotations"] = [*(heads if len(panels) > 1 else []), *(word for words, _ in marked for word in words)]
+    layout["shapes"] = [line for _, lines in marked for line in lines]
     narrow = slim.axes_alike(x | theme.thinned(x, 2), y)
     narrow |= {"annotations": layout["annotations"], "height": slim.pixels + around + 22 * len(sides)}
     narrow["legend"] = {**layout["legend"], "y": -56 / slim.pixels}
@@ -520,33 +509,16 @@ def _panel_traces(
     return [theme.band(index, label, x, theme.numbers(rows["low"]), theme.numbers(rows["high"]), **where), line]
 
 
-Marks = Mapping[int, Sequence[tuple[float, str]]]
-
-
-def _numbered(panels: Sequence[int], marks: Marks) -> Iterator[tuple[dict[str, str], int, float, str]]:
-    for at, panel in enumerate(panels):
-        for number, (x, text) in enumerate(marks.get(panel, ())):
-            x_name, y_name = axis_names(at)
-            yield {"xref": x_name, "yref": f"{y_name} domain"}, number, x, text
-
-
-def _mark_texts(panels: Sequence[int], marks: Marks, middle: float) -> list[Layout]:
-    """Towards the middle of the panel, where there is room. On a logarithmic axis a shape has the value, an annotation
-    its logarithm."""
-    look = {"showarrow": False, "font": {"size": 11}, "yanchor": "top"}
-    return [
-        {
-            "text": theme.escape(text),
-            **look,
-            **place,
-            "x": math.log10(x),
-            "y": 0.99 - 0.1 * (number % 3),
-            "xanchor": "right" if x > middle else "left",
-        }
-        for place, number, x, text in _numbered(panels, marks)
-    ]
-
-
-def _mark_lines(panels: Sequence[int], marks: Marks) -> list[Layout]:
+def _marked(number: int, marks: Sequence[tuple[float, str]], middle: float) -> tuple[list[Layout], list[Layout]]:
+    """Words and lines of a panel's marks; words stand towards the `middle` of the axis, where there is room."""
+    x_name, y_name = axis_names(number)
+    place = {"xref": x_name, "yref": f"{y_name} domain"}
+    look = {"showarrow": False, "font": {"size": 11}, "yanchor": "top", **place}
     line = {"type": "line", "y0": 0, "y1": 1, "line": {"color": theme.GREY, "dash": "dash", "width": 1.5}}
-    return [{**line, "x0": x, "x1": x, **place} for place, _, x, _ in _numbered(panels, marks)]
+    # on a logarithmic axis a shape has the value, an annotation its logarithm
+    words = [
+        {"text": theme.escape(text), **look, "x": math.log10(x), "y": 0.99 - 0.1 * (at % 3), "xanchor": anchor}
+        for at, (x, text) in enumerate(marks)
+        for anchor in ["right" if x > middle else "left"]
+    ]
+    return words, [{**line, "x0": x, "x1": x, **place} for x, _ in marks]

@@ -246,13 +246,7 @@ def winners(best: pd.DataFrame, what: str) -> View:
     if len(faster):
         title = f"another setting is the fastest at {len(faster)} of {plural(len(best), 'size')}"
     lines = [
-        (
-            int(r.ranks),
-            size_text(r.size_bytes),
-            str(r.setting),
-            *map(theme.finite, (r.time_us, r.ratio)),
-            int(r.launches),
-        )
+        (r.ranks, size_text(r.size_bytes), r.setting, theme.finite(r.time_us), theme.finite(r.ratio), r.launches)
         for r in records(best)
     ]
     return View(
