@@ -197,23 +197,17 @@ def _who_is_fastest(data: SizeByCount) -> DrawnPanel:
     colours = [theme.colour(data.sides.index(side)) for *_, side in seconds]
     if seconds and len(data.sizes) <= _MOST_WRITTEN:
         look = {"marker": {"symbol": "square", "size": 5, "color": colours}, "hoverinfo": "skip"}
-        at, rows = [at for at, *_ in seconds], [row - 0.31 for _, row, _ in seconds]
-        traces.append(theme.scatter("markers", at, rows, "the second", **look))
+        below = [row - 0.31 for _, row, _ in seconds]
+        traces.append(theme.scatter("markers", [at for at, *_ in seconds], below, "the second", **look))
     x_axis = _make_axis(data.sizes, short_size, "message size (B)", "map")
     y_axis = _make_axis(data.counts, str, _unit(data), "map")
-    written = [note for place in places for note in _written(data, place)]
+    written = []
+    for at, row, size, count in places if len(data.sizes) <= _MOST_WRITTEN else ():
+        if text := _mark(data, count, size):
+            white = {"color": "#ffffff"} if (_lead(data, count, size) or 0.0) > 1.6 else {}
+            font = {"size": 9 if len(text) < 4 else 8, **white}
+            written.append({"text": text, "x": at, "y": row + 0.14, "showarrow": False, "font": font})
     return DrawnPanel(_fastest_heading(data), traces, x_axis, y_axis, written)
-
-
-def _written(data: SizeByCount, place: tuple[int, int, int, int]) -> list[Layout]:
-    """What is written into a cell, at its place: the lead, or that there is none."""
-    at, row, size, count = place
-    text = _mark(data, count, size)
-    if not text or len(data.sizes) > _MOST_WRITTEN:
-        return []
-    white = (_lead(data, count, size) or 0.0) > 1.6
-    font = {"size": 9 if len(text) < 4 else 8, **({"color": "#ffffff"} if white else {})}
-    return [{"text": text, "x": at, "y": row + 0.14, "showarrow": False, "font": font}]
 
 
 def _order(data: SizeByCount, count: int, size: int) -> list[str]:
@@ -229,17 +223,14 @@ def _lead(data: SizeByCount, count: int, size: int) -> float | None:
     return middles[order[1]][size] / middles[order[0]][size] if is_known else None
 
 
-def _is_single(data: SizeByCount, count: int, size: int) -> bool:
-    """Whether one of the first two sides has one launch, and so no known noise."""
-    return any(data.times.of(count)[side]["launches"][size] < 2 for side in _order(data, count, size)[:2])
-
-
 def _mark(data: SizeByCount, count: int, size: int) -> str:
     """What a cell says: the lead, ``=`` where the first two are level, ``?`` where the noise is not known."""
-    if len(_order(data, count, size)) < 2:
+    lead, first_two = _lead(data, count, size), _order(data, count, size)[:2]
+    if lead is not None:
+        return _factor(lead)
+    if len(first_two) < 2:
         return ""
-    lead = _lead(data, count, size)
-    return ("?" if _is_single(data, count, size) else "=") if lead is None else _factor(lead)
+    return "?" if any(data.times.of(count)[side]["launches"][size] < 2 for side in first_two) else "="
 
 
 def _factor(lead: float) -> str:
@@ -261,11 +252,9 @@ def _shade_of(data: SizeByCount, count: int, size: int, side: str) -> float | No
 
 def _finding(data: SizeByCount) -> str:
     """Who is fastest where and by how much, at the most ranks or GPUs at which that is known; empty without such."""
-    known = [count for count in data.counts if any(data.fastest.get(count, {}).values())]
-    if not known:
+    count = max((count for count in data.counts if any(data.fastest.get(count, {}).values())), default=None)
+    if count is None:
         return ""
-    count = known[-1]
-
     sizes = [size for size in data.sizes if len(_order(data, count, size)) > 1]
     runs = [(first, list(run)) for first, run in groupby(sizes, key=data.fastest.get(count, {}).get)]
     if len(runs) > _MOST_RUNS:
@@ -284,7 +273,6 @@ def _finding(data: SizeByCount) -> str:
 
 
 def _between(run: Sequence[int], first: bool, last: bool) -> str:
-    """Where a stretch of sizes lies among all."""
     low, high = size_text(run[0]), size_text(run[-1])
     if first or last:
         return "at every size" if first and last else f"up to {high}" if first else f"from {low}"
@@ -378,12 +366,13 @@ def _draw_lines(data: SizeByCount, lines: Places, show: ValueText) -> tuple[list
             known = [data.shown.middles(count).get(side, {}).get(size) for count, size in places]
             if all(value is None for value in known):
                 continue
-            values, texts = zip(*(show(value, known[0]) for value in known), strict=True)
-            traces.append(_line(range(len(values)), values, texts, f"{name}, {side}"))
-            dash = "solid" if is_last or not several else "dot"
-            colour = theme.faint(theme.colour(index), round(opacity, 2))
-            traces[-1]["line"] = {"color": colour, "width": 2, "dash": dash}
-            ends += [] if several else _end(values, name)
+            values, texts = map(list, zip(*(show(value, known[0]) for value in known), strict=True))
+            look = {"color": theme.faint(theme.colour(index), round(opacity, 2)), "width": 2}
+            look["dash"] = "solid" if is_last or not several else "dot"
+            more = {"text": texts, "connectgaps": True, "hovertemplate": "%{text}  %{fullData.name}<extra></extra>"}
+            label = theme.label(f"{name}, {side}", 60)
+            traces.append(theme.scatter("lines", [*range(len(values))], values, label, **more, line=look))
+            ends += [] if several else [(at, value, name) for at, value in enumerate(values) if value is not None][-1:]
     return traces, ends
 
 
@@ -399,37 +388,16 @@ def _reference(data: SizeByCount) -> int | None:
 
 def _some_sizes(data: SizeByCount) -> list[int]:
     """Sizes with a line: some that every count has, from small to large; where rates are shown, the upper half."""
-    common = [size for size in data.sizes if all(_has(data, count, size) for count in data.counts)]
+    newest = [data.times.middles(count).get(data.newest, {}) for count in data.counts]
+    common = [size for size in data.sizes if all(size in middles for middles in newest)]
     large = common[len(common) // 2 :] if data.shown is data.rates else common
     return spread(large or data.sizes, 4) if len(data.sides) < 2 else spread(large or data.sizes, 3)[-2:]
-
-
-def _has(data: SizeByCount, count: int, size: int) -> bool:
-    return size in data.times.middles(count).get(data.newest, {})
-
-
-def _line(x: Sequence[int], y: Sequence[float | None], text: Sequence[str], name: str) -> Trace:
-    return theme.scatter(
-        "lines",
-        list(x),
-        list(y),
-        theme.label(name, 60),
-        text=list(text),
-        connectgaps=True,
-        hovertemplate="%{text}  %{fullData.name}<extra></extra>",
-    )
 
 
 def _value(data: SizeByCount, value: float | None) -> str:
     if value is None:
         return ""
     return f"{theme.amount(value)} GB/s" if data.shown is data.rates else theme.duration(value)
-
-
-def _end(values: Sequence[float | None], text: str) -> list[tuple[int, float, str]]:
-    """(place, value, text) of the last point of a line; nothing where it has none."""
-    known = [(place, value) for place, value in enumerate(values) if value is not None]
-    return [(*known[-1], text)] if known else []
 
 
 def _labels(ends: Sequence[tuple[int, float, str]], axis: Layout) -> list[Layout]:
