@@ -189,16 +189,12 @@ class FirstScreen:
 def _of_stores(every: Iterable[Pair], first: str) -> list[Pair]:
     """The pairs of a side of the first store and the like side of the second, in this order."""
     several: list[Pair] = []
+    named = series.value_in_text(series.OF_STORE)
     for pair in every:
-        base, new = (_store_of(side) for side in (pair.base, pair.new))
+        base, new = (named.findall(str(side.values.get("tags"))) for side in (pair.base, pair.new))
         if base != new and pair.base.library == pair.new.library:
-            several.append(pair if base == first else Pair(pair.new, pair.base, pair.kind))
+            several.append(pair if base == [first] else Pair(pair.new, pair.base, pair.kind))
     return several
-
-
-def _store_of(side: StoredSide) -> str:
-    named = series.value_in_text(series.OF_STORE).search(str(side.values.get("tags") or ""))
-    return named[1] if named else ""
 
 
 def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
@@ -233,16 +229,14 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
     yield Shown(_status(screen, items))
     if items or screen.front is not None:
         yield Shown(_list(screen, items))
-    if screen.front is None and len(screen.cells.timed):
-        command, *_ = screen.commands.of(_on_fewest(screen.cells.timed))
+    timed = screen.cells.timed
+    if screen.front is None and len(timed):
+        # the rows on the fewest ranks are what a reader who wants a base can measure soonest
+        fewest = timed[timed["ranks"] == timed["ranks"].min()] if timed["ranks"].notna().any() else timed
+        command, *_ = screen.commands.of(fewest)
         yield headline(screen.cells, screen.names, command.partition("  # ")[0])
     yield from screen.maps.values()
     yield from filter(None, [answer(screen)])
-
-
-def _on_fewest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows on the fewest ranks: what a reader who wants a base can measure soonest."""
-    return rows[rows["ranks"] == rows["ranks"].min()] if rows["ranks"].notna().any() else rows
 
 
 def answer(screen: FirstScreen) -> Shown | None:
@@ -307,9 +301,8 @@ def panels_of(
     view = curves.multiples(sides, name, known, banded=banded)
     if view is None:
         return None
-    return replace(
-        view, title=finding(name, known, judged), caption=series.caption(series.concat(part for _, part in sides))
-    )
+    caption = series.caption(series.concat(part for _, part in sides))
+    return replace(view, title=finding(name, known, judged), caption=caption)
 
 
 def _by_change(screen: FirstScreen) -> list[str]:
@@ -377,7 +370,8 @@ def labels(cells: Cells) -> tuple[str, ...]:
     parameters = [str(text) for text in cells.rows["parameters"].unique()]
     if any("staging=staged" in text for text in parameters):
         words.append("STAGED: some bytes on devices travelled through host memory")
-    if any(map(_shared, parameters)):
+    shared = series.value_in_text("ranks_per_device")
+    if any(count.isdecimal() and int(count) > 1 for text in parameters for count in shared.findall(text)):
         words.append("SHARED: some ranks shared a device")
     return (*words, *_busy(cells))
 
@@ -394,11 +388,6 @@ def _busy(cells: Cells) -> Iterator[str]:
     if busy:
         of = plural(len(looked), "launch") if len(looked) == len(newest) else f"the newest {len(looked)} launches"
         yield f"BUSY: before {len(busy)} of {of}, the newest: {busy[0].removeprefix('busy machine: ')}"
-
-
-def _shared(text: str) -> bool:
-    value = dict(part.partition("=")[::2] for part in text.split(", ")).get("ranks_per_device", "")
-    return value.isdecimal() and int(value) > 1
 
 
 def _list(screen: FirstScreen, items: list[Item]) -> View:
@@ -475,7 +464,6 @@ def near_equal(found: Iterable[ratios.ChangedRegion]) -> list[list[ratios.Change
 
 
 def _accepted(screen: FirstScreen) -> Iterator[Item]:
-    """What failed in the newest acceptance."""
     failed = screen.accepted.failed if screen.accepted else ()
     for text in failed[:MOST_FAILED]:
         yield Item("slower", text, about=(_ACCEPTED, "", ""))
@@ -507,12 +495,14 @@ def _pair_of(compared: comparisons.StoredComparison, screen: FirstScreen) -> tup
 def _upgraded(screen: FirstScreen) -> Iterator[Item]:
     """Regions of cells that a version changed: slower where it is the newest, else changed; or faster."""
     for pair, table in screen.upgrades:
+        versions: dict[str, object] = {name: pair.new.values.get(name) for name in ("backend", "library")}
+        versions[VERSION] = [side.values[VERSION] for side in (pair.base, pair.new)]
         for several in near_equal(ratios.regions(table)):
             region = several[0]
             rows = screen.timed[screen.timed[KEY].isin({key for each in several for key in each.cells[KEY]})]
             is_newest = pair.new.name in screen.newest or region.verdict == "faster"
             kind = region.verdict if is_newest else "changed"
-            link = _link("first", benchmark=[each.benchmark for each in several], **_versions(pair))
+            link = _link("first", benchmark=[each.benchmark for each in several], **versions)
             on_map = screen.maps.get((pair.base.name, pair.new.name))
             view = _ratio_panels(screen, pair, region.benchmark) if on_map is None else on_map.view
             evidence = view and screen.commands.on(view, rows)
@@ -529,17 +519,11 @@ def _ratio_panels(screen: FirstScreen, pair: Pair, benchmark: str) -> View | Non
 
 
 def _scaled(screen: FirstScreen) -> Iterator[Item]:
-    """Sides that are slower at one number of ranks or GPUs than their own scaling suggests."""
     one_store = screen.cells.against is None
     for odd in odd_counts(screen.timed, list(screen.newest_of_each().values())) if one_store else ():
         counted = curves.COUNTED[series.counted_over(odd.side.rows(screen.timed))]
         filters = {name: odd.side.values.get(name) for name in ("library", VERSION)}
         yield Item("slower", odd.sentence(counted), link=_link("scaling", count="ranks", **filters))
-
-
-def _versions(pair: Pair) -> dict[str, object]:
-    known = {name: pair.new.values.get(name) for name in ("backend", "library")}
-    return {**known, VERSION: [side.values[VERSION] for side in (pair.base, pair.new)]}
 
 
 def _any_version(rows: pd.DataFrame, values: Facts) -> pd.DataFrame:
@@ -574,12 +558,6 @@ def _timed_item(screen: FirstScreen, subject: int, text: str, cell: pd.DataFrame
     return Item(kind, f"{screen.launches.name(subject)} {text}", view, link)
 
 
-def _covered(screen: FirstScreen) -> set[tuple[str, str]]:
-    """Cells of versions that a line names already: (comparability key, version)."""
-    changed = [(pair, table[table["verdict"] != ""]) for pair, table in screen.upgrades]
-    return {(str(key), str(pair.new.values.get(VERSION))) for pair, table in changed for key in table[KEY]}
-
-
 def _late(screen: FirstScreen) -> Iterator[Item]:
     for node in screen.cells.late:
         part = node.parts[0]
@@ -597,9 +575,11 @@ def _broken(screen: FirstScreen) -> Iterator[Item]:
 
 
 def _odd(screen: FirstScreen) -> Iterator[Item]:
-    covered = _covered(screen)
+    changed = [(pair, table[table["verdict"] != ""]) for pair, table in screen.upgrades]
+    covered = {(str(key), str(pair.new.values.get(VERSION))) for pair, table in changed for key in table[KEY]}
     hosts = {node.host for node in screen.cells.late}
     for kind in anomalies.kinds(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
+        # what a line on a version names already is not said again
         at = next((at for at, odd in enumerate(kind[:MOST_ODD]) if not odd.is_among(covered)), MOST_ODD)
         left = kind[at:]
         if not left or not left[0].text:
