@@ -24,15 +24,8 @@ GZIP_LEVEL = 3
 
 
 def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
-    """The application over some data; with a token only for whoever has it.
-
-    Args:
-        data: the cells.
-        token: what a request must bring; empty for none.
-        refresh_ms: milliseconds between two looks for new launches.
-
-    Raises EnvironmentProblem where Dash or waitress is not installed.
-    """
+    """The application over some data; with a token only for whoever has it. It looks for new launches every
+    `refresh_ms` milliseconds. Raises EnvironmentProblem where Dash or waitress is not installed."""
     try:
         import dash_ag_grid  # noqa: F401
         import waitress  # noqa: F401
@@ -46,13 +39,16 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     from omb_py.dashboards.explorer.request_types import is_request
 
     import_module("scipy.special")  # else the first who looks at what changed waits for it
+    page = asset("explorer.html")
+    for name in SCRIPTS:
+        page = page.replace(f"/* {name} */", asset(name))
     app = Dash(
         "omb_py_dashboard",
         title="omb-py",
         update_title="",
         serve_locally=True,
         assets_folder="no-assets",
-        index_string=_index(),
+        index_string=page,
         suppress_callback_exceptions=True,
         compress=find_spec("flask_compress") is not None,  # comes with the optional dashboard packages
     )
@@ -60,10 +56,3 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     guard(app.server, token, lambda: content_policy(app), lambda body: is_request(body, app.callback_map))
     ExplorerCallbacks(data, refresh_ms).register(app)
     return app
-
-
-def _index() -> str:
-    text = asset("explorer.html")
-    for name in SCRIPTS:
-        text = text.replace(f"/* {name} */", asset(name))
-    return text

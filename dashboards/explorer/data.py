@@ -70,7 +70,8 @@ class Data:
             gone, self.gone = self.gone, not self.store.is_dir()
             if self.gone:
                 return not gone
-            stamp = self._look()
+            paths = files(self.store)
+            stamp = len(paths), max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
             if stamp == self._stamp:
                 return gone
             skipped: list[tuple[str, str]] = []
@@ -97,7 +98,7 @@ class Data:
     def select(self, wanted: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         """The rows that have one of the wanted values in each column that is named; unknown columns are ignored."""
         fits = [*self._fits(wanted).values()]
-        return self.frame[_all(fits)] if fits else self.frame
+        return self.frame[reduce(and_, fits)] if fits else self.frame
 
     def _fits(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, Mask]:
         fits = {}
@@ -109,7 +110,7 @@ class Data:
 
     def _left(self, name: str, fits: Sequence[Mask]) -> list[str]:
         codes, texts = self._coded(name)
-        codes = codes[_all(fits)] if fits else codes
+        codes = codes[reduce(and_, fits)] if fits else codes
         counts = np.bincount(codes[codes >= 0], minlength=len(texts))
         return [text for text, count in zip(texts, counts, strict=True) if count]
 
@@ -125,10 +126,6 @@ class Data:
             small: Codes = codes.astype(np.int16 if len(texts) < 2**15 else np.int32)
             self._codes[name] = (small, texts)
         return self._codes[name]
-
-    def cell(self, name: str) -> pd.DataFrame:
-        """The rows of the series of a cell, its own last (:func:`omb_py.dashboards.base.series.of_cell`)."""
-        return series.of_cell(self.frame, name)
 
     def drawn(self, wanted: Mapping[str, Sequence[str]]) -> tuple[pd.DataFrame, str]:
         """The rows to draw (:func:`used`) of what the filters leave, and what they leave out. The last ones are kept: a
@@ -166,10 +163,6 @@ class Data:
             return f"None of the files of {self.store} can be read ({path}: {why}). To measure something"
         return f"The store {self.store} is empty; new launches are shown as they land. To measure something"
 
-    def _look(self) -> tuple[int, float]:
-        paths = files(self.store)
-        return len(paths), max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
-
 
 @dataclass
 class _Chosen(Cells):
@@ -185,10 +178,6 @@ class _Chosen(Cells):
     def bounds(self) -> pd.DataFrame:
         assert self.data is not None
         return self.data.bounds(list(self.rows["benchmark"].unique()))
-
-
-def _all(fits: Sequence[Mask]) -> Mask:
-    return reduce(and_, fits)
 
 
 def _newest(frame: pd.DataFrame, most: int) -> pd.DataFrame:

@@ -57,11 +57,11 @@ def columns() -> list[dict[str, object]]:
 def without_formulas(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows for a CSV file, where no text is a formula to a spreadsheet."""
     texts = [name for name in rows.columns if not hasattr(rows[name].dtype, "kind") or rows[name].dtype.kind == "O"]
-    return rows.assign(**{name: rows[name].astype(object).map(_neutral) for name in texts})
 
+    def neutral(value: object) -> object:
+        return without_formula(value) if isinstance(value, str) else value
 
-def _neutral(value: object) -> object:
-    return without_formula(value) if isinstance(value, str) else value
+    return rows.assign(**{name: rows[name].astype(object).map(neutral) for name in texts})
 
 
 def answer(rows: pd.DataFrame, request: Facts) -> dict[str, object]:
@@ -76,9 +76,6 @@ def answer(rows: pd.DataFrame, request: Facts) -> dict[str, object]:
             kind="stable",
         )
     part = series.as_stored(rows.iloc[start:end])[[*SHOWN, KEY]]  # a million rows need no copy for a hundred
-    return {"rowData": _plain(part), "rowCount": len(rows)}
-
-
-def _plain(part: pd.DataFrame) -> list[dict[str, object]]:
-    part = part.assign(started_at=part["started_at"].astype(str)).astype(object)
-    return [{str(k): None if theme.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]
+    cells = part.assign(started_at=part["started_at"].astype(str)).astype(object).to_dict("records")
+    data = [{str(name): None if theme.absent(v) else v for name, v in cell.items()} for cell in cells]
+    return {"rowData": data, "rowCount": len(rows)}

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypedDict
 
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.explorer.data import FILTERS
 from omb_py.dashboards.explorer.state import CONTROLS
 from omb_py.grammar.json_values import JsonValue
 
 _MOST = 1 << 53
 """Whole numbers of a browser are exact below it."""
-
-
-class DeclaredProperty(TypedDict):
-    """A property of a component that a callback takes."""
-
-    id: str
-    property: str
-
-
-class DeclaredCallback(TypedDict):
-    """What a callback takes, as Dash declares it to the browser."""
-
-    inputs: Sequence[DeclaredProperty]
-    state: Sequence[DeclaredProperty]
 
 
 Check = Callable[[JsonValue], bool]
@@ -84,7 +70,7 @@ _OF_PROPERTY: Mapping[str, Check] = {
 """Property, alone or of one component -> what its values are."""
 
 
-def _is_given(value: JsonValue, declared: DeclaredProperty) -> bool:
+def _is_given(value: JsonValue, declared: Facts) -> bool:
     name = declared["property"]
     check = _OF_PROPERTY.get(f"{declared['id']}.{name}") or _OF_PROPERTY.get(name)
     return (
@@ -95,12 +81,13 @@ def _is_given(value: JsonValue, declared: DeclaredProperty) -> bool:
     )
 
 
-def _are_given(values: JsonValue, declared: Sequence[DeclaredProperty]) -> bool:
+def _are_given(values: JsonValue, declared: Sequence[Facts]) -> bool:
     return isinstance(values, list) and len(values) == len(declared) and all(map(_is_given, values, declared))
 
 
-def is_request(body: JsonValue, callbacks: Mapping[str, DeclaredCallback]) -> bool:
-    """Whether the body of a request names one of Dash's callbacks, and gives it what it takes."""
+def is_request(body: JsonValue, callbacks: Mapping[str, Facts]) -> bool:
+    """Whether the body of a request names one of Dash's callbacks, and gives it what it takes: of each the ``id`` and
+    ``property`` of its ``inputs`` and ``state``, as Dash declares them to the browser."""
     if not isinstance(body, dict) or not _is_text(body.get("output")) or body["output"] not in callbacks:
         return False
     declared = callbacks[body["output"]]

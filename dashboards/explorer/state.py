@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from omb_py.dashboards.base import series, theme
@@ -104,7 +103,7 @@ def drawer(data: Data, name: str) -> tuple[str, list[View]]:
 
     The name is empty where the store has no such cell.
     """
-    rows = data.cell(name)
+    rows = series.of_cell(data.frame, name)
     if not len(rows):
         return "", []
     own = used(rows.tail(1))
@@ -118,16 +117,8 @@ def drawer(data: Data, name: str) -> tuple[str, list[View]]:
 
 def _drawn(state: State, entry: ViewEntry, cells: Cells) -> Iterator[View]:
     if entry.views is not None and not registry.lacks(entry, cells):
-        commands = Commands(cells.provenance)
-        for shown in entry.views(cells, **_inputs(state, entry)):
+        commands, size = Commands(cells.provenance), int(state.size) if state.size else None
+        values: Mapping[Input, str | int | None] = {"quantity": state.quantity, "count": state.count, "size": size}
+        for shown in entry.views(cells, **{name: values[name] for name in entry.inputs}):
             if shown.view is not None:
                 yield commands.on(shown.view, shown.rows)
-
-
-def _inputs(state: State, entry: ViewEntry) -> dict[str, Any]:
-    values: Mapping[Input, str | int | None] = {
-        "quantity": state.quantity,
-        "count": state.count,
-        "size": int(state.size) if state.size else None,
-    }
-    return {name: values[name] for name in entry.inputs}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import TABS
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import State, drawer, parse, query, views
@@ -105,7 +106,7 @@ def test_every_point_of_a_series_leads_to_its_cell(data: Data) -> None:
     assert len(names) >= 3
     for x, name in names:
         title, figures = drawer(data, name)
-        size = data.cell(name)["size_bytes"].iloc[-1]
+        size = series.of_cell(data.frame, name)["size_bytes"].iloc[-1]
         assert title.startswith("allreduce") and size == x
         assert figures[0].kind == "distribution" and any(figure.kind == "trace" for figure in figures)
 
@@ -114,8 +115,8 @@ def test_every_point_of_a_series_leads_to_its_cell(data: Data) -> None:
 def test_a_click_on_the_map_and_the_small_multiples_leads_to_the_cell(data: Data) -> None:
     drawn = {view.kind: view for view in views(data, State("first"))[0]}
     rows = [name for row in drawn["map"].cells[0] for name in row if name]
-    assert rows and all(len(data.cell(name)) for name in rows)
-    libraries = {data.cell(name)["library"].iloc[-1] for _, name in points(drawn["multiples"])}
+    assert rows and all(len(series.of_cell(data.frame, name)) for name in rows)
+    libraries = {series.of_cell(data.frame, name)["library"].iloc[-1] for _, name in points(drawn["multiples"])}
     assert libraries == {"MPICH", "Open MPI"}
 
 
