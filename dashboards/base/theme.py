@@ -77,11 +77,7 @@ def shortened(text: str, most: int = 40) -> str:
 
 
 def label(text: str, most: int = 40) -> str:
-    """Text for a legend, where a long one would not fit a phone: its middle is left out, the table has all of it.
-
-    >>> label("abcdefghij", 7)
-    'abc…hij'
-    """
+    """Text for a legend, where a long one would not fit a phone: its middle is left out, the table has all of it."""
     return escape(shortened(text, most))
 
 

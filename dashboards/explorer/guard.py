@@ -48,11 +48,7 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def content_policy(app: Dash) -> str:
-    """Content-Security-Policy of a Dash application: its own files, and the inline scripts of its page by their hash.
-
-    Args:
-        app: the application; its page and callbacks are complete.
-    """
+    """Content-Security-Policy of a complete Dash application: its own files, and its page's inline scripts by hash."""
     inline = [hashlib.sha256(text.encode()).digest() for text in _SCRIPT.findall(app.index_string)]
     hashes = [*(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in inline), *app.csp_hashes()]
     return (

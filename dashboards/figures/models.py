@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Record
+from omb_py.dashboards.base.theme import Layout, Record
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.results.units import listed, size_text
 
@@ -65,11 +65,8 @@ MOST = 24
 
 
 def layouts(rows: pd.DataFrame) -> Iterator[tuple[View, pd.DataFrame]]:
-    """A figure for each number of ranks and library: step time by layout, with the rows that it shows.
-
-    Args:
-        rows: cells of steps; maps as dicts.
-    """
+    """A figure for each number of ranks and library: step time by layout, with the `rows` that it shows, cells of steps
+    with maps as dicts."""
     for values, part in tidy(rows).groupby(list(_SIDE), dropna=False, sort=True, observed=True):
         side: dict[str, Any] = dict(zip(_SIDE, values, strict=True))
         known = {name: value for name, value in side.items() if not theme.absent(value)}
@@ -102,13 +99,12 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
     names = _names(drawn["workload"])
     x = [v for r in records(drawn) for v in (theme.finite(r.compute_us), theme.finite(r.step_us), None)]
     y = [v for text in names for v in (text, text, None)]
-    look = {"hoverinfo": "skip", "line": {"color": theme.GREY, "width": 6}}
+    look: Layout = {"hoverinfo": "skip", "line": {"color": theme.GREY, "width": 6}}
     data = [theme.scatter("lines", x, y, "exposed communication", **look)]
     for index, (column, text) in enumerate(_DRAWN.items()):
-        marker, hover = {**theme.marker(index), "size": 9}, f"%{{y}}: {text} %{{x:.4g}} µs<extra></extra>"
-        data.append(
-            theme.scatter("markers", theme.numbers(drawn[column]), names, text, marker=marker, hovertemplate=hover)
-        )
+        look = {"marker": {**theme.marker(index), "size": 9}}
+        look["hovertemplate"] = f"%{{y}}: {text} %{{x:.4g}} µs<extra></extra>"
+        data.append(theme.scatter("markers", theme.numbers(drawn[column]), names, text, **look))
     layout = theme.layout(
         height=150 + 26 * len(drawn),
         xaxis=theme.value_axis("time (µs)", values=[v for c in _DRAWN for v in drawn[c]]),

@@ -11,13 +11,8 @@ Span = tuple[float, float, str]
 
 
 def step_timeline(lanes: Mapping[str, Sequence[Span]], busy: Mapping[str, float], end: float) -> View:
-    """A bar a span, a line for each kind.
-
-    Args:
-        lanes: kind -> (begin and end in µs, what it was).
-        busy: kind -> its time in µs, what overlaps counted once.
-        end: time of the step in µs.
-    """
+    """A bar a span, a line for each kind: `lanes` has for each (begin and end in µs, what it was), `busy` its time with
+    what overlaps counted once; `end` is the time of the step. All in µs."""
     data = [
         {
             "type": "bar",

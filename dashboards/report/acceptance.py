@@ -72,6 +72,8 @@ def sections(acceptance: AcceptReport, cells: Cells) -> list[Section]:
         f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}",
     ]
     incidents = [_incidents(acceptance), _launches(acceptance)]
+    retested = sum(len(verdict.rounds) > 1 for verdict in acceptance.verdicts)
+    counts = f"{plural(len(acceptance.incidents), 'incident')}; {plural(retested, 'verdict')} took more than one round"
     measured, scaling = ([s.view for s in draw(cells) if s.view is not None] for draw in (over_size, over_count))
     files = table(("file", "SHA-256"), acceptance.files)
     return [
@@ -85,7 +87,7 @@ def sections(acceptance: AcceptReport, cells: Cells) -> list[Section]:
         _of_sources(acceptance, "efficiency", "Scaling and efficiency", "lower bound", more=scaling),
         _of_sources(acceptance, "stability", "Stability and interference", "drift", "interference"),
         Section("correctness", "Correctness", [] if acceptance.checked else ["Not checked."], _checks(acceptance)),
-        Section("incidents", "Incidents and retests", [_incidents_text(acceptance)], incidents),
+        Section("incidents", "Incidents and retests", [f"{counts}. None is hidden."], incidents),
         Section("method", "Method", [*METHOD, site_rate(cells.store).sentence()], as_list=True),
         Section("data", "Raw data", [], [View("files", plural(len(acceptance.files), "file"), "", None, **files)]),
         Section("again", "How to do it again", [acceptance.command or "omb-py accept SUITE"]),
@@ -103,12 +105,9 @@ def _promises(acceptance: AcceptReport, criteria: TextTable) -> TextTable:
 
 def _of_sources(acceptance: AcceptReport, name: str, title: str, *sources: str, more: Sequence[View] = ()) -> Section:
     """The verdicts of some kinds of criteria, and which of the kinds the suite has none of."""
-    several = [[v for v in acceptance.verdicts if v.case.criterion.source == source] for source in sources]
-    texts = [
-        "" if verdicts else f"The suite has no criterion of the kind {source}."
-        for source, verdicts in zip(sources, several, strict=True)
-    ]
-    verdicts = [verdict for some in several for verdict in some]
+    several = {name: [v for v in acceptance.verdicts if v.case.criterion.source == name] for name in sources}
+    texts = ["" if own else f"The suite has no criterion of the kind {source}." for source, own in several.items()]
+    verdicts = [verdict for own in several.values() for verdict in own]
     if not verdicts:
         return Section(name, title, texts, more)
     bad = sum(verdict.word == "FAIL" for verdict in verdicts)
@@ -177,10 +176,9 @@ def _verdict_table(ranked: Sequence[CaseVerdict]) -> TableFields:
 
 
 def _pairs_text(acceptance: AcceptReport) -> str:
-    hosts = acceptance.hosts
-    if len(hosts) < links.LEAST:
+    if len(acceptance.hosts) < links.LEAST:
         return "This run has no sweep over all pairs of nodes. Late ranks stand below."
-    where = " --backend mock" if acceptance.simulated else f" --hosts {','.join(hosts)}"
+    where = " --backend mock" if acceptance.simulated else f" --hosts {','.join(acceptance.hosts)}"
     return f"Every pair of nodes is measured by omb-py links{where}; this run has none. Late ranks stand below."
 
 
@@ -236,12 +234,6 @@ def _checks(acceptance: AcceptReport) -> list[View]:
     rows = [(check.name, check.word, check.note) for check in acceptance.checked]
     title = f"{bad} of {plural(len(rows), 'benchmark')} returned wrong bytes"
     return [View("correctness", title, "", None, **table(("benchmark", "verdict", "note"), rows))]
-
-
-def _incidents_text(acceptance: AcceptReport) -> str:
-    retested = sum(len(verdict.rounds) > 1 for verdict in acceptance.verdicts)
-    counts = f"{plural(len(acceptance.incidents), 'incident')}; {plural(retested, 'verdict')} took more than one round"
-    return f"{counts}. None is hidden."
 
 
 def _incidents(acceptance: AcceptReport) -> View:

@@ -37,14 +37,8 @@ _FLAGS = tuple(
 
 
 def browser(otherwise: str = "-G tty needs none") -> str:
-    """Find the path of a browser that can print a page.
-
-    Args:
-        otherwise: what to do without one, for the error.
-
-    Raises:
-        EnvironmentProblem: there is none; the text says what to install.
-    """
+    """Find the path of a browser that can print a page. Raises EnvironmentProblem where there is none: the text says
+    what to install, and `otherwise` what to do without one."""
     named = os.environ.get(VARIABLE)
     executable = next((path for name in ((named,) if named else BROWSERS) if (path := shutil.which(name))), None)
     if executable is None:
@@ -62,30 +56,15 @@ def check_drawable() -> None:
 
 
 def save(view: View, path: Path) -> None:
-    """Write a view to ``path.png`` or ``path.pdf``, with its title and caption.
-
-    Args:
-        view: a view with a figure.
-        path: file to write.
-
-    Raises:
-        EnvironmentProblem: there is no browser, it draws nothing, or the file cannot be written.
-    """
+    """Write a view with a figure as :func:`save_figure` does, with its title and caption."""
     from omb_py.dashboards.report.picture import SIZES, Picture  # only a picture needs the parts of a report
 
     save_figure(Picture(view, (), SIZES["slide"], table((), ())).spec("light"), path)
 
 
 def save_figure(spec: Layout, path: Path) -> None:
-    """Write a figure that holds all its texts to ``path.png``, ``path.pdf`` or ``path.svg``.
-
-    Args:
-        spec: Plotly's data and layout, with template, width and height.
-        path: file to write; its ending is one of these.
-
-    Raises:
-        EnvironmentProblem: there is no browser, it draws nothing, or the file cannot be written.
-    """
+    """Write a figure that holds all its texts, with template, width and height, to ``path.png``, ``path.pdf`` or
+    ``path.svg``. Raises EnvironmentProblem: no browser, it draws nothing, or the file cannot be written."""
     layout = spec["layout"]
     drawn = _printed(figure_page(spec), path.suffix, layout["width"], layout["height"])
     if path.suffix == ".svg":

@@ -121,9 +121,13 @@ class Cells:
         """Lower bounds of the collectives among the rows (:func:`omb_py.dashboards.views.cells.lower_bounds`)."""
         return lower_bounds(self.timed)
 
-    def bound_of(self, panel: Panel) -> pd.DataFrame | None:
-        """The lower bounds of a panel; None where none is known."""
-        return bounds_of_panel(self.bounds, panel.rows)
+    def bound_of(self, rows: pd.DataFrame) -> pd.DataFrame | None:
+        """The lower bounds of the rows of a panel; None where they have several numbers of ranks, or none is known."""
+        if not len(self.bounds) or rows["ranks"].nunique() != 1:
+            return None
+        benchmark, ranks = rows["benchmark"].iloc[0], rows["ranks"].iloc[0]
+        own = self.bounds[(self.bounds["benchmark"] == benchmark) & (self.bounds["ranks"] == ranks)]
+        return own if len(own) else None
 
     def guideline_rows(self) -> pd.DataFrame:
         """The cells of guidelines as the store has them, with maps as dicts."""
@@ -202,11 +206,3 @@ def lower_bounds(frame: pd.DataFrame) -> pd.DataFrame:
                         lowest[at] = min(lower, lowest.get(at, lower))
     lines = [(*at, lower) for at, lower in lowest.items()]
     return pd.DataFrame(lines, columns=["benchmark", "ranks", "size_bytes", "lower_us"])
-
-
-def bounds_of_panel(bound: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame | None:
-    """The lower bounds of one panel; None where its cells have several numbers of ranks, or no bound is known."""
-    if not len(bound) or rows["ranks"].nunique() != 1:
-        return None
-    mine = bound[(bound["benchmark"] == rows["benchmark"].iloc[0]) & (bound["ranks"] == rows["ranks"].iloc[0])]
-    return mine if len(mine) else None

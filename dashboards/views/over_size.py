@@ -35,7 +35,7 @@ def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Sh
         elif quantity == "kept":
             return
         elif quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
-            view = curves.curves(panel, quantity, cells.bound_of(panel))
+            view = curves.curves(panel, quantity, cells.bound_of(panel.rows))
             yield Shown(view, panel.rows)
 
 
@@ -62,7 +62,7 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
     others = [*several_counts(rows), *rows[rows["family"] == models.FAMILY]["benchmark"].unique()]
     for panel in replace(cells, rows=rows[~rows["benchmark"].isin(others)]).panels:
         if panel.rows["size_bytes"].nunique() > 1:
-            for view, shown in _curves_and_bandwidth(panel, cells.bound_of(panel)):
+            for view, shown in _curves_and_bandwidth(panel, cells.bound_of(panel.rows)):
                 yield Shown(replace(view, choice=str(shown["benchmark"].iloc[0])), shown)
 
 
@@ -134,7 +134,8 @@ def default_and_tuned(cells: Cells) -> Iterator[Shown]:
     for tuned in _tuned(cells):
         proved = bool((tuned.proof[_SETTING] != TUNE_DEFAULT).any())
         rows = tuned.proof if proved else tuned.search
-        fastest = _fastest_setting(rows)
+        others = rows[rows[_SETTING] != TUNE_DEFAULT]
+        fastest = others.merge(best_of(others)[[*_CELL, _SETTING]], on=[*_CELL, _SETTING])
         proof_has = set(zip(*(tuned.proof[name] for name in _CELL), strict=True))
         places = zip(*(tuned.search[name] for name in _CELL), strict=True)
         more = tuned.search[[place not in proof_has for place in places]] if proved else tuned.search[:0]
@@ -180,11 +181,6 @@ def _apart(view: View, name: str) -> View:
     return replace(view, spec={**spec, "data": [parted(trace) for trace in spec.get("data", ())]})
 
 
-def _fastest_setting(rows: pd.DataFrame) -> pd.DataFrame:
-    others = rows[rows[_SETTING] != TUNE_DEFAULT]
-    return others.merge(best_of(others)[[*_CELL, _SETTING]], on=[*_CELL, _SETTING])
-
-
 def _tuned(cells: Cells) -> Iterator[Tuned]:
     rows = cells.timed
     proofs = _settings(rows, TUNE_PROOF)
@@ -200,8 +196,7 @@ def _tuned(cells: Cells) -> Iterator[Tuned]:
     for _, both in every.groupby([name for name in _BY if name in every], dropna=False, sort=True, observed=True):
         first = both.iloc[0]
         what = f"{first['benchmark']}, {first['library']} {first['library_version']}"
-        search, proof = (both[both["part"] == name].drop(columns="part") for name in ("search", "proof"))
-        yield Tuned(what, search, proof)
+        yield Tuned(what, *(both[both["part"] == name].drop(columns="part") for name in ("search", "proof")))
 
 
 def _settings(rows: pd.DataFrame, tag: str) -> pd.Series[Any]:

@@ -124,10 +124,8 @@ def overview(cells: Cells) -> Iterator[Shown]:
     if not len(rows):
         return
     sides = by_side(rows)
-    lines = [
-        _line(cells, [str(name) for name in sides.index.names], row)
-        for row in records(sides.reset_index().head(MOST_LINES))
-    ]
+    names = [str(name) for name in sides.index.names]
+    lines = [_line(cells, names, row) for row in records(sides.reset_index().head(MOST_LINES))]
     left = len(sides) - len(lines)
     more = f"; the first {MOST_LINES} of {plural(len(sides), 'line')}: filters show the others" if left else ""
     caption = f"Medians over launches; the last column draws the figures of a line{more}"
@@ -190,11 +188,7 @@ _NO_PEER = "no peer access"
 
 
 def environment(sides: Mapping[str, Facts]) -> View:
-    """The facts in which environments differ; only a table.
-
-    Args:
-        sides: name → the facts that its environment key is made of (``environment_facts``).
-    """
+    """The facts in which environments differ, of those that an environment key is made of; only a table."""
     every = [dict(flat(facts, numbered=True)) for facts in sides.values()]
     names = list(dict.fromkeys(key for facts in every for key in facts))
     rows = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +44,9 @@ class Commands:
             if row.run_id not in self._known:
                 self._known[row.run_id] = self._recorded(str(row.launch_id))
             text = self._known[row.run_id]
-            name = " ".join(w for w in (_word(row.library), _word(row.library_version)) if w)
-            comments = [name, "" if text else _needs(row)]
+            name = " ".join(str(word) for word in (row.library, row.library_version) if not theme.absent(word))
+            comment = "; ".join(filter(None, [name, "" if text else _needs(row)]))
             text = text or _measuring(rows[rows["run_id"] == row.run_id])
-            comment = "; ".join(filter(None, comments))
             lines[f"{text}  # {comment}" if comment else text] = None
             if len(lines) == MOST:
                 break
@@ -58,11 +57,10 @@ class Commands:
         return view if view.commands or rows is None else view.with_commands(self.of(rows))
 
     def _recorded(self, launch: str) -> str:
-        record = self._provenance(launch)
-        run = record.get("run")
-        tool = run.get("tool") if isinstance(run, Mapping) else None
-        words = tool.get("command_line") if isinstance(tool, Mapping) else None
-        return recorded(words) if isinstance(words, list) else ""
+        match self._provenance(launch):
+            case {"run": {"tool": {"command_line": list() as words}}}:
+                return recorded(words)
+        return ""
 
 
 def recorded(words: Sequence[str]) -> str:
@@ -99,7 +97,3 @@ def _measuring(part: pd.DataFrame) -> str:
     own = part[part["benchmark"] == part["benchmark"].iloc[0]].drop_duplicates("size_bytes")
     rows: Any = own.reindex(columns=COLUMNS).to_dict("records")
     return measuring(rows, int(part["launch_id"].nunique()))
-
-
-def _word(value: object) -> str:
-    return "" if theme.absent(value) else str(value)

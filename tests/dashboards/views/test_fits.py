@@ -94,25 +94,24 @@ def bounded(cell) -> pd.DataFrame:
     return pd.DataFrame(rows + linear(cell, "allreduce", 4.0, 0.003, bw_formula="nccl-tests:all_reduce"))
 
 
-def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
-    frame = series.prepared(bounded)
-    found = cells.lower_bounds(frame)
+def whole(store: Path, rows: pd.DataFrame) -> cells.Cells:
+    """The cells of a store that has these rows."""
+    return cells.Cells(store, series.prepared(rows), rows[:0], rows[:0], rows[:0], lambda launch: {})
+
+
+def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame, tmp_path: Path) -> None:
+    every = whole(tmp_path, bounded)
+    frame, found = every.rows, every.bounds
     assert set(found["benchmark"]) == {"allreduce"} and set(found["ranks"]) == {4}
     small = found[found["size_bytes"] == 8]["lower_us"].iloc[0]
     assert small == pytest.approx(2 * frame[frame["benchmark"] == "latency"]["median_us"].min(), rel=1e-3)
     panel = frame[frame["benchmark"] == "allreduce"]
-    assert list(cells.bounds_of_panel(found, panel)["size_bytes"]) == sorted(set(panel["size_bytes"]))
+    assert list(every.bound_of(panel)["size_bytes"]) == sorted(set(panel["size_bytes"]))
 
 
-def test_without_messages_there_is_no_bound(bounded: pd.DataFrame) -> None:
-    frame = series.prepared(bounded[bounded["benchmark"] == "allreduce"])
-    found = cells.lower_bounds(frame)
-    assert len(found) == 0 and cells.bounds_of_panel(found, frame) is None
-
-
-def whole(store: Path, rows: pd.DataFrame) -> cells.Cells:
-    """The cells of a store that has these rows."""
-    return cells.Cells(store, series.prepared(rows), rows[:0], rows[:0], rows[:0], lambda launch: {})
+def test_without_messages_there_is_no_bound(bounded: pd.DataFrame, tmp_path: Path) -> None:
+    every = whole(tmp_path, bounded[bounded["benchmark"] == "allreduce"])
+    assert len(every.bounds) == 0 and every.bound_of(every.rows) is None
 
 
 def test_the_fit_is_that_of_omb_py_model(bounded: pd.DataFrame, tmp_path: Path) -> None:
