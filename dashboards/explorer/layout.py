@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from omb_py.dashboards.base import theme as style
-from omb_py.dashboards.base.theme import Facts, Layout, Trace
+from omb_py.dashboards.base.theme import Facts, Layout
 from omb_py.dashboards.base.view import MOST_ITEMS, TABS, Item, View, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
@@ -58,10 +58,14 @@ def figure(view: View, theme: str, narrow: bool, revision: tuple[str, str], numb
     parts = [html.Div([html.H3(view.title), html.P(view.caption, className="soft")], **named(ABOVE))]
     if view.spec is not None:
         layout = _layout(view.spec, theme, narrow, revision)
+        data = [
+            {**trace, "customdata": view.cells[at]} if at in view.cells else trace
+            for at, trace in enumerate(view.spec["data"])
+        ]
         parts.append(
             dcc.Graph(
                 **named(FIGURE),
-                figure={"data": _clickable(view), "layout": layout},
+                figure={"data": data, "layout": layout},
                 config={"displaylogo": False, "modeBarButtons": [["toImage", "zoom2d", "pan2d", "resetScale2d"]]},
                 responsive=True,
                 style={"height": f"{layout['height']}px"},
@@ -109,13 +113,6 @@ def drawn_again(sections: Sequence[Component]) -> list[tuple[dict[str, int], dic
         for section in sections
         for part in section.children
     ]
-
-
-def _clickable(view: View) -> list[Trace]:
-    data = [*view.spec["data"]] if view.spec else []
-    for number, cells in view.cells.items():
-        data[number] = {**data[number], "customdata": cells}
-    return data
 
 
 def _item(item: Item) -> Component:
@@ -199,9 +196,8 @@ def page(data: Data, state: State, refresh_ms: int) -> Component:
     title = [html.H1("omb-py"), html.Nav(tabs(state), id="tabs", **{"aria-label": "questions"}), html.P(id="about")]
     shown = [html.Span("shown: "), html.Span(id="chosen")]
     fold = html.Button(shown, id="fold", **{"aria-controls": "choices"})
-    radio = dcc.RadioItems(id="view", options=views_of(state), value=state.view, inline=True)
     content = [
-        html.Fieldset([html.Legend("view"), radio]),
+        radio("view", views_of(state), state.view),
         html.P(id="note", role="status"),
         dcc.Loading(
             html.Div(id="figures"),
@@ -238,11 +234,15 @@ def _controls(data: Data, state: State) -> list[Component]:
         choosers.append(html.Div([label, chooser], className="chooser"))
     sizes = {"options": size_choices(data, state), "value": state.size or None}
     size = dcc.Dropdown(id="size", **sizes, placeholder="the smallest")
-    radios = {name: values for name, values in choices().items() if name != "view"}
+    radios = {}
+    for name, values in choices().items():
+        words = SPOKEN if name != "theme" else {"auto": "as the browser"}
+        radios[name] = [{"label": words.get(value, value), "value": value} for value in values]
+    del radios["view"]
     return [
         html.Div(choosers, className="row"),
         html.Div([html.Label("message size (views of one cell)", htmlFor="size"), size], className="chooser"),
-        *(radio(name, values, getattr(state, name)) for name, values in radios.items()),
+        *(radio(name, options, getattr(state, name)) for name, options in radios.items()),
     ]
 
 
@@ -272,10 +272,8 @@ def in_drawer(name: str, figures: Sequence[Component]) -> list[Component]:
     return [html.H2(name), *nothing, *figures]
 
 
-def radio(name: str, values: Sequence[str], chosen: str) -> Component:
+def radio(name: str, options: Sequence[Facts], chosen: str) -> Component:
     """A control of one value among a few."""
-    words = {**SPOKEN, **({"auto": "as the browser"} if name == "theme" else {})}
-    options = [{"label": words.get(value, value), "value": value} for value in values]
     return html.Fieldset(
         [html.Legend(SPOKEN.get(name, name)), dcc.RadioItems(id=name, options=options, value=chosen, inline=True)]
     )

@@ -51,9 +51,10 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", nam
         for word, part in parts.items()
         if len(part)
     ]
+    line, ends = {**theme.line_at(1), "layer": "below"}, {"x0": 1 / (1 + delta), "x1": 1 + delta}
     layout = theme.layout(
         height=130 + 24 * len(drawn),
-        shapes=_shaded(delta),
+        shapes=[{**line, "type": "rect", **ends, "fillcolor": theme.faint(theme.GREY), "line": {"width": 0}}, line],
         xaxis=_ratio_axis(drawn),
         yaxis=cell_axis([*map(theme.escape, drawn["cell"])]),
         legend={**theme.layout()["legend"], "y": -70 / max(24 * len(drawn), 60)},
@@ -91,13 +92,6 @@ def verdict_points(
     hover = f"%{{y}}: %{{{'text' if texts else 'x:.3f'}}}<extra>{word.lower()}</extra>"
     more = {"error_x": theme.error_bars(values, low, high, 1.5), "marker": marker, "hovertemplate": hover, **said}
     return theme.scatter("markers", list(values), [theme.escape(cell) for cell in cells], word.lower(), **more)
-
-
-def _shaded(delta: float) -> list[Layout]:
-    """Shapes: the band from 1 / (1 + delta) to 1 + delta, and the line at 1."""
-    line = {**theme.line_at(1), "layer": "below"}
-    ends = {"x0": 1 / (1 + delta), "x1": 1 + delta}
-    return [{**line, "type": "rect", **ends, "fillcolor": theme.faint(theme.GREY), "line": {"width": 0}}, line]
 
 
 def _ratio_axis(rows: pd.DataFrame) -> Layout:

@@ -20,8 +20,6 @@ from omb_py.results.units import listed, size_text
 if TYPE_CHECKING:
     import pandas as pd
 
-QUANTITIES = ("auto", "time", "algbw", "busbw")
-"""Quantities that curves can show; ``auto`` is the one that the benchmark prints."""
 _BANDWIDTH = {
     "bandwidth": ("value", "bandwidth"),
     "algbw": ("algbw_gbps", "algorithm bandwidth"),
@@ -52,8 +50,6 @@ class _Quantity:
 
 
 def _quantity(panel: Panel, name: str) -> _Quantity:
-    if name not in QUANTITIES:
-        raise ValueError(f"unknown quantity {name!r}: valid: {', '.join(QUANTITIES)}")
     unit = str(panel.rows["unit"].iloc[0])
     unit = "µs" if unit == "us" else unit
     timed = name == "time" or (name == "auto" and unit == "µs")
@@ -71,10 +67,9 @@ def curves(panel: Panel, quantity: str = "auto", bound: pd.DataFrame | None = No
 
     Args:
         panel: cells that belong on one axis.
-        quantity: one of :data:`QUANTITIES`. A rate has no quartiles of its own: its band is the range over launches.
+        quantity: ``time``, ``algbw``, ``busbw``, or ``auto``, which is the one that the benchmark prints. A rate has no
+            quartiles of its own: its band is the range over launches.
         bound: lower bound of the time, columns ``size_bytes`` and ``lower_us``; drawn where times are.
-
-    Raises ValueError on an unknown quantity.
     """
     shown = _quantity(panel, quantity)
     draw = _over_size if panel.sized else _without_size

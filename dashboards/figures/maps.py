@@ -107,7 +107,7 @@ def _grid(cells: Iterable[Record], row: str, column: str) -> tuple[list[int], li
     """The values of two columns in order, and a row of cells for each of the first; None where there is no cell."""
     at = {(int(getattr(cell, row)), int(getattr(cell, column))): cell for cell in cells}
     rows, columns = (sorted({place[axis] for place in at}) for axis in (0, 1))
-    return rows, columns, [[at.get((one, other)) for other in columns] for one in rows]
+    return rows, columns, [[at.get((count, size)) for size in columns] for count in rows]
 
 
 def usual(benchmark: str) -> tuple[bool, str]:

@@ -27,7 +27,7 @@ SMALL, LARGE = 4 * 1024, 64 * 1024
 """The report draws bus bandwidth from the first size on, in bytes, where messages reach the second."""
 
 
-def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Shown]:
+def over_size(cells: Cells, quantity: str = QUANTITIES[0]) -> Iterator[Shown]:
     """Curves of each panel that has the quantity (one of :data:`QUANTITIES`)."""
     for panel in cells.panels:
         if quantity == "ratio":
@@ -77,7 +77,7 @@ def _curves_and_bandwidth(panel: Panel, bound: pd.DataFrame | None) -> Iterator[
         yield curves.curves(Panel(large, f"{panel.name}, bus bandwidth", parts), "busbw"), large
 
 
-def over_count(cells: Cells, quantity: str = curves.QUANTITIES[0], count: str = "ranks") -> Iterator[Shown]:
+def over_count(cells: Cells, quantity: str = QUANTITIES[0], count: str = "ranks") -> Iterator[Shown]:
     """A quantity (one of :data:`QUANTITIES`) over the number of ranks or GPUs."""
     timed = cells.timed
     times = timed if (timed["unit"] == "us").all() else timed[timed["unit"] == "us"]

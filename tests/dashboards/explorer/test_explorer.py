@@ -22,9 +22,9 @@ from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import COUNTS, THEMES, State, choices, parse, query, views
-from omb_py.dashboards.figures.curves import QUANTITIES
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.views import registry
+from omb_py.dashboards.views.over_size import QUANTITIES
 from tests.dashboards.stores import write
 from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_registry import called

@@ -80,8 +80,6 @@ def test_bus_bandwidth_and_a_benchmark_that_prints_a_rate(frame) -> None:
     view = curves.curves(panel(rate))
     assert lines_of(view)["MPICH 5.0.2"]["y"] == [100.0] * 3
     assert view.spec["layout"]["yaxis"]["title"]["text"] == "bandwidth (MB/s)"
-    with pytest.raises(ValueError, match="unknown quantity 'speed'"):
-        curves.curves(Panel(rate), quantity="speed")
 
 
 def test_a_barrier_has_no_size(frame) -> None:
