@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 
-from omb_py.dashboards.base.theme import Facts, Record, Values
+from omb_py.dashboards.base.theme import Facts, Record, Values, absent, finite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,6 +165,17 @@ class TableFields(TypedDict):
 def table(columns: Sequence[str], rows: Iterable[Values]) -> TableFields:
     """The two fields of a :class:`View` that are its table."""
     return {"columns": tuple(columns), "rows": tuple(tuple(row) for row in rows)}
+
+
+def frame_table(frame: pd.DataFrame, heads: Facts, texts: Collection[str]) -> TableFields:
+    """The columns of `heads` that a frame has, under these heads; those in `texts` are no numbers."""
+    names = [name for name in heads if name in frame]
+
+    def shown(name: str, value: object) -> object:
+        return finite(value) if name not in texts else "" if absent(value) else str(value)
+
+    rows = frame[names].itertuples(index=False)
+    return table([heads[n] for n in names], [[shown(n, v) for n, v in zip(names, row, strict=True)] for row in rows])
 
 
 def plural(count: int, what: str) -> str:

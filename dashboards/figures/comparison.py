@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Trace
-from omb_py.dashboards.base.view import TableFields, View, plural, table
+from omb_py.dashboards.base.view import View, frame_table, plural
 from omb_py.results.compare.judge import WORDS
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", nam
     title = f"{name}: {headline(verdicts)}" if name else headline(verdicts)
     caption = site_rate or "No false-alarm rate is known for this site: omb-py aa."
     spec = {"data": data, "layout": layout}
-    return View("board", title, caption, spec, notes=tuple(notes), **_verdict_table(ranked))
+    return View("board", title, caption, spec, notes=tuple(notes), **frame_table(ranked, _HEADS, ("cell", "verdict")))
 
 
 def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -114,12 +114,3 @@ _HEADS = {
     "launches_new": "of new",
     "detectable": "smallest change seen",
 }
-
-
-def _verdict_table(verdicts: pd.DataFrame) -> TableFields:
-    names = [name for name in _HEADS if name in verdicts]
-    rows = [
-        [str(v) if n in ("cell", "verdict") else theme.finite(v) for n, v in zip(names, row, strict=True)]
-        for row in verdicts[names].itertuples(index=False)
-    ]
-    return table([_HEADS[name] for name in names], rows)

@@ -8,7 +8,7 @@ import numpy as np
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
-from omb_py.dashboards.base.view import SEPARATOR, TableFields, View, plural, records, table
+from omb_py.dashboards.base.view import SEPARATOR, View, frame_table, plural, records, table
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
         {"data": data, "layout": layout},
         notes=("Dotted: software, hardware or settings changed.",) if moved else (),
         cells={0: series.cell_names(points) if {*series.CELL} <= {*points.columns} else []},
-        **_history_table(points),
+        **frame_table(points, _HEADS, ("started_at", "library_version", "environment_key")),
     )
 
 
@@ -189,13 +189,3 @@ _HEADS = {
     "library_version": "version",
     "environment_key": "environment",
 }
-
-
-def _history_table(points: pd.DataFrame) -> TableFields:
-    names = [name for name in _HEADS if name in points]
-
-    def text(name: str, value: object) -> object:
-        return theme.finite(value) if name.endswith("_us") else "" if theme.absent(value) else str(value)
-
-    rows = points[names].itertuples(index=False)
-    return table([_HEADS[n] for n in names], [[text(n, v) for n, v in zip(names, row, strict=True)] for row in rows])

@@ -78,7 +78,10 @@ def gpu_paths_of(cells: Cells) -> Iterator[Shown]:
         for node in cells.provenance(row.launch_id).get("node_facts") or ():
             host, inventory = str(node.get("host") or "a node"), node.get("gpus") or {}
             if inventory.get("gpus"):
-                hosts, _ = kinds.setdefault(_kind(inventory), ([], inventory))
+                shown = ("index", "name", "numa", "mig")  # a PCIe link is slower while its GPU idles
+                gpus = [{name: gpu.get(name) for name in shown} for gpu in inventory["gpus"]]
+                kind = json.dumps([inventory.get("driver"), gpus, inventory.get("pairs")], sort_keys=True)
+                hosts, _ = kinds.setdefault(kind, ([], inventory))
                 hosts.append(host)
             elif inventory.get("unknown"):
                 unread.setdefault(str(inventory["unknown"]), []).append(host)
@@ -86,12 +89,6 @@ def gpu_paths_of(cells: Cells) -> Iterator[Shown]:
         yield Shown(gpu_paths(list(dict.fromkeys(hosts)), inventory), used)
     for why, hosts in unread.items():
         yield Shown(unknown_paths(list(dict.fromkeys(hosts)), why), used)
-
-
-def _kind(inventory: GpuInventory) -> str:
-    shown = ("index", "name", "numa", "mig")  # a PCIe link is slower while its GPU idles
-    gpus = [{name: gpu.get(name) for name in shown} for gpu in inventory["gpus"]]
-    return json.dumps([inventory.get("driver"), gpus, inventory.get("pairs")], sort_keys=True)
 
 
 _BY = ["backend", "library", "library_version", "binding", "device", "ranks", "nodes"]

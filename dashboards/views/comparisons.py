@@ -87,7 +87,10 @@ _COLUMNS = tuple(
 
 
 def _row(cell: Facts, name: str) -> dict[str, Any]:
-    answer, question = _deciding(cell)
+    answer, question = cell.get("median") or {}, "median"
+    tail = cell.get("tail") or {}
+    if tail.get("verdict") == cell["verdict"] != answer.get("verdict"):  # the verdict rests on the tail
+        answer, question = tail, str(tail.get("statistic", "tail"))
     launches = answer.get("launches") or (None, None)
     detectable = answer.get("detectable")
     return {
@@ -99,14 +102,6 @@ def _row(cell: Facts, name: str) -> dict[str, Any]:
         "detectable": None if detectable is None else detectable - 1,
         "comparability_key": cell.get("comparability_key"),
     }
-
-
-def _deciding(cell: Facts) -> tuple[Facts, str]:
-    """The answer that the cell's verdict rests on, and what it is of."""
-    median, tail = cell.get("median") or {}, cell.get("tail") or {}
-    if tail.get("verdict") == cell["verdict"] != median.get("verdict"):
-        return tail, str(tail.get("statistic", "tail"))
-    return median, "median"
 
 
 def views(compared: StoredComparison, store: Path) -> list[View]:
