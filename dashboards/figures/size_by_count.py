@@ -80,14 +80,7 @@ class SizeByCount:
         """What the panels with lines show: bus bandwidth where there is one, else time."""
         return self.rates if any(len(rows) for rows in self.rates.known.values()) else self.times
 
-    @property
-    def newest(self) -> str:
-        """The side of the panels with lines: of two versions the new one, which is the second."""
-        return self.sides[min(1, len(self.sides) - 1)]
 
-
-ValueText = Callable[[float | None, float | None], tuple[float | None, str]]
-"""What is drawn and said of a value, from it and the first one of its line."""
 Places = Mapping[str, Sequence[tuple[int, int]]]
 """Name of a line -> the counts and sizes that it goes through."""
 Across = tuple[Sequence[int], Callable[[int], str], str]
@@ -325,11 +318,8 @@ def _line_panels(data: SizeByCount) -> Iterator[DrawnPanel]:
     is_rate = data.shown is data.rates
     quantity, unit = ("Bus bandwidth", "GB/s") if is_rate else ("Time", "µs")
 
-    def plain(value: float | None, _: float | None) -> tuple[float | None, str]:
-        return value, _value(data, value)
-
-    def panel(head: str, places: Places, across: Across, show: ValueText, title: str, log: bool) -> DrawnPanel:
-        traces, ends = _draw_lines(data, places, show)
+    def panel(head: str, places: Places, across: Across, title: str, log: bool, kept: bool = False) -> DrawnPanel:
+        traces, ends = _draw_lines(data, places, kept)
         values = [value for value in theme.drawn(traces) if value]
         log = log and (not is_rate or max(values, default=1) > _WIDE * min(values, default=1))
         axis = theme.value_axis("", log, values)
@@ -339,34 +329,32 @@ def _line_panels(data: SizeByCount) -> Iterator[DrawnPanel]:
         name = f"<b>{head}</b>{_line_names(data, [*places])}"
         return DrawnPanel(name, traces, x_axis, axis, _labels(ends, axis))
 
-    yield panel(f"{quantity} by size", of_counts, sizes, plain, unit, not is_rate)
-    yield panel(f"{quantity} over {_unit(data)}", of_sizes, counts, plain, unit, True)
+    yield panel(f"{quantity} by size", of_counts, sizes, unit, not is_rate)
+    yield panel(f"{quantity} over {_unit(data)}", of_sizes, counts, unit, True)
     reference = _reference(data)
     if reference is not None:
         known = [count for count in data.counts if count >= reference]
         kept = {name: [place for place in places if place[0] >= reference] for name, places in of_sizes.items()}
         title = f"% of {_counted(data, reference)}"
-        yield panel(f"Kept beyond {_node(data)}", kept, (known, str, _unit(data)), _share_of_first, title, False)
+        yield panel(f"Kept beyond {_node(data)}", kept, (known, str, _unit(data)), title, False, kept=True)
 
 
-def _share_of_first(value: float | None, first: float | None) -> tuple[float | None, str]:
-    share = 100 * value / first if value is not None and first else None
-    return share, "" if share is None else f"{share:.0f} %"
-
-
-def _draw_lines(data: SizeByCount, lines: Places, show: ValueText) -> tuple[list[Trace], list[tuple[int, float, str]]]:
+def _draw_lines(data: SizeByCount, lines: Places, kept: bool) -> tuple[list[Trace], list[tuple[int, float, str]]]:
     """Lines in the colours of their sides: of several sides dotted and solid, of one from pale to full, with their
-    ends."""
+    ends; of values, or where they are `kept` of their percentage of the first."""
     traces, ends = [], []
     several = len(data.sides) > 1
     for number, (name, places) in enumerate(lines.items()):
         is_last = number + 1 == len(lines)
         opacity = 1.0 if several else 0.35 + 0.65 * number / max(1, len(lines) - 1)
         for index, side in enumerate(data.sides):
-            known = [data.shown.middles(count).get(side, {}).get(size) for count, size in places]
-            if all(value is None for value in known):
+            values = [data.shown.middles(count).get(side, {}).get(size) for count, size in places]
+            if all(value is None for value in values):
                 continue
-            values, texts = map(list, zip(*(show(value, known[0]) for value in known), strict=True))
+            texts = [_value(data, value) for value in values]
+            if kept:
+                values = [100 * v / values[0] if v is not None and values[0] else None for v in values]
+                texts = ["" if share is None else f"{share:.0f} %" for share in values]
             look = {"color": theme.faint(theme.colour(index), round(opacity, 2)), "width": 2}
             look["dash"] = "solid" if is_last or not several else "dot"
             more = {"text": texts, "connectgaps": True, "hovertemplate": "%{text}  %{fullData.name}<extra></extra>"}
@@ -388,7 +376,8 @@ def _reference(data: SizeByCount) -> int | None:
 
 def _some_sizes(data: SizeByCount) -> list[int]:
     """Sizes with a line: some that every count has, from small to large; where rates are shown, the upper half."""
-    newest = [data.times.middles(count).get(data.newest, {}) for count in data.counts]
+    side = data.sides[min(1, len(data.sides) - 1)]  # of two versions the new one
+    newest = [data.times.middles(count).get(side, {}) for count in data.counts]
     common = [size for size in data.sizes if all(size in middles for middles in newest)]
     large = common[len(common) // 2 :] if data.shown is data.rates else common
     return spread(large or data.sizes, 4) if len(data.sides) < 2 else spread(large or data.sizes, 3)[-2:]

@@ -179,25 +179,22 @@ def _stacked(
 
 
 def picture(
-    cells: Cells, name: str, words: Sequence[str], over: str, grid: PanelGrid, size: PictureSize = SIZES["slide"]
+    cells: Cells, name: str, words: Sequence[str], grid: PanelGrid, size: PictureSize = SIZES["slide"]
 ) -> Picture:
-    """Compare sides of a benchmark.
+    """Compare sides of the benchmark `name`.
 
     Args:
-        cells: the cells of the benchmark.
-        name: the benchmark.
+        cells: its cells.
         words: what names the sides (:func:`omb_py.dashboards.changes.sides.named`); empty for those that the
             first screen would compare.
-        over: ``size``, ``ranks`` or ``gpus``, as the user says it.
         grid: what stands on the axes; quantity ``auto`` is what the benchmark prints, a bandwidth or a time.
-        size: where it is meant to stand.
 
     Raises:
         UsageError: nothing fits, or a word names no side; the text says what there is.
     """
     _check_positive(cells.timed, name)
     grid = replace(grid, quantity=_quantity(cells.timed, name, grid))
-    cells = replace(cells, rows=_counted(cells.timed, name, grid, over))
+    cells = replace(cells, rows=_counted(cells.timed, name, grid))
     screen = FirstScreen(cells)
     chosen = named(words, screen.sides) if words else screen.drawn
     if len(chosen) > MOST_SIDES:
@@ -228,24 +225,14 @@ def picture(
 def _numbers(name: str, known: Points) -> TableFields:
     """A row a side, panel and place on the x axis: median, lowest and highest of its launches."""
     grid = known.grid
-    heads = [_HEADS.get(column, "size_bytes") for column in (grid.panel, grid.across)]
+    heads = ["gpus" if column == "devices" else column for column in (grid.panel, grid.across)]
+    unknown, unit = 0 if grid.panel == SIZE else None, UNITS[grid.quantity]
     rows = [
-        (
-            name,
-            side,
-            panel or (0 if grid.panel == SIZE else None),
-            int(x),
-            *map(float, (row.middle, row.low, row.high)),
-            UNITS[grid.quantity],
-            int(row.launches),
-        )
+        (name, side, panel or unknown, int(x), row.middle, row.low, row.high, unit, int(row.launches))
         for (side, panel), table_of in known.known.items()
         for x, row in zip(table_of.index, records(table_of), strict=True)
     ]
     return table(("benchmark", "side", *heads, "median", "low", "high", "unit", "launches"), rows)
-
-
-_HEADS = {"ranks": "ranks", "devices": "gpus"}
 
 
 def _quantity(rows: pd.DataFrame, name: str, grid: PanelGrid) -> str:
@@ -277,7 +264,7 @@ def _check_positive(rows: pd.DataFrame, name: str) -> None:
     )
 
 
-def _counted(rows: pd.DataFrame, name: str, grid: PanelGrid, over: str) -> pd.DataFrame:
+def _counted(rows: pd.DataFrame, name: str, grid: PanelGrid) -> pd.DataFrame:
     """The rows with a count, or all over size. Raises UsageError where none has a count, or there is one to draw over.
 
     Rows of a log that does not say its ranks are drawn over size in a panel of their own, as 0 ranks.

@@ -56,7 +56,7 @@ def test_a_printed_zero_is_no_number(tmp_path: Path, cell: Cell) -> None:
     ]
     cells = read_cells(stored(tmp_path, rows), parse([]), [])
     for grid in (PanelGrid("devices", "devices", "busbw"), PanelGrid("devices", quantity="busbw")):
-        drawn = picture(cells, "allreduce", [], "gpus", grid).view
+        drawn = picture(cells, "allreduce", [], grid).view
         assert 0 not in [y for trace in drawn.spec["data"] for y in trace["y"]]
 
 
@@ -122,7 +122,7 @@ def test_no_page_names_an_option_that_it_has_not(tmp_path: Path, cell: Cell) -> 
     text = page(report(store, StoreSelection()))
     assert "--where" not in text and "One way of measuring of several is drawn: " in text
     cells = read_cells(store, parse([]), [])
-    assert any("--where" in note for note in picture(cells, "allreduce", [], "size", PanelGrid()).view.notes)
+    assert any("--where" in note for note in picture(cells, "allreduce", [], PanelGrid()).view.notes)
 
 
 @pytest.mark.slow

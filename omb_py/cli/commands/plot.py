@@ -124,7 +124,7 @@ def run_plot(
     if over == "size" and bool((cells.timed["devices"].fillna(0) > 0).all()):
         column = "devices"
     grid = PanelGrid(column, SIZE if over == "size" else column, quantity)
-    drawn = picture(cells, name, compare, over, grid, SIZES[width])
+    drawn = picture(cells, name, compare, grid, SIZES[width])
     if data is not None:
         write_file(data, drawn.csv())
     save_figure(drawn.spec(theme), path)

@@ -27,9 +27,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def drawn(store: Path, words: str = "", grid: PanelGrid = PanelGrid("devices"), over: str = "size") -> Picture:  # noqa: B008
+def drawn(store: Path, words: str = "", grid: PanelGrid = PanelGrid("devices")) -> Picture:  # noqa: B008
     cells = read_cells(store, parse(["benchmark=allreduce"]), [])
-    return picture(cells, "allreduce", [word for word in words.split(",") if word], over, grid)
+    return picture(cells, "allreduce", [word for word in words.split(",") if word], grid)
 
 
 def names(shown: Picture) -> list[str]:
@@ -77,7 +77,7 @@ def test_the_crossover_stands_where_the_times_cross(store: Path) -> None:
 @pytest.mark.slow
 def test_over_gpus_has_a_panel_for_each_size_and_a_ratio_is_one_for_the_first_side(store: Path) -> None:
     grid = PanelGrid("devices", "devices", "ratio")
-    data = drawn(store, "2.21.5,2.27.3", grid, "gpus").spec("dark")["data"]
+    data = drawn(store, "2.21.5,2.27.3", grid).spec("dark")["data"]
     lines = [t for t in data if t["mode"] == "lines+markers"]
     assert {tuple(t["x"]) for t in lines} == {(8, 32)} and len({t.get("xaxis", "x") for t in lines}) == 6
     assert all(y == 1 for t in lines if t["name"] == "NCCL 2.21.5" for y in t["y"])
@@ -101,7 +101,7 @@ def test_all_texts_are_in_the_figure_and_below_each_other(store: Path) -> None:
 def test_each_width_has_room_for_its_letters(store: Path, width: str) -> None:
     size = SIZES[width]
     cells = read_cells(store, parse(["benchmark=allreduce"]), [])
-    layout = picture(cells, "allreduce", ["mpi", "nccl"], "size", PanelGrid("devices"), size).spec("light")["layout"]
+    layout = picture(cells, "allreduce", ["mpi", "nccl"], PanelGrid("devices"), size).spec("light")["layout"]
     assert layout["width"] == size.width and layout["font"]["size"] == size.text >= 8
     lines = [
         (line, note["font"]["size"])
@@ -207,7 +207,7 @@ def test_printed_bandwidths_are_drawn_as_our_own_are(tmp_path: Path) -> None:
             assert main([*words, "--store", str(store_of)]) == 0
         cells = read_cells(store_of, parse([]), [])
         for quantity in ("auto", "bandwidth"):
-            shown = picture(cells, "bw", [], "size", PanelGrid(quantity=quantity))
+            shown = picture(cells, "bw", [], PanelGrid(quantity=quantity))
             assert shown.spec("light")["layout"]["yaxis"]["title"]["text"] == "bandwidth (MB/s)"
             at = {name: shown.numbers["columns"].index(name) for name in ("size_bytes", "median", "unit")}
             rows = [[row[place] for place in at.values()] for row in shown.numbers["rows"]]
@@ -221,7 +221,7 @@ def test_the_ratio_of_printed_bandwidths_is_that_of_the_times_of_a_message(tmp_p
         options = ["--again", "--set", f"library={name}", "--store", str(tmp_path / "two")]
         assert main(["results", "import", str(log), *options]) == 0
     cells = read_cells(tmp_path / "two", parse([]), [])
-    shown = picture(cells, "bw", ["a", "b"], "size", PanelGrid(quantity="ratio"))
+    shown = picture(cells, "bw", ["a", "b"], PanelGrid(quantity="ratio"))
     side, middle = (shown.numbers["columns"].index(name) for name in ("side", "median"))
     assert [row[middle] for row in shown.numbers["rows"] if row[side].startswith("b")] == [1.0, 0.25]
 
@@ -239,7 +239,7 @@ def test_a_quantity_that_no_row_has_is_answered_with_those_that_work(
 def test_a_log_that_does_not_say_its_ranks_is_drawn_over_size(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     place = imported(tmp_path, "Allreduce Latency", ["1.00", "2.00"], "Avg Latency(us)")
     cells = read_cells(place, parse([]), [])
-    shown = picture(cells, "allreduce", [], "size", PanelGrid())
+    shown = picture(cells, "allreduce", [], PanelGrid())
     assert shown.view.title == "allreduce, ranks unknown: 1 µs at 1 B, 2 µs at 2 B"
     at = shown.numbers["columns"].index("ranks")
     assert [row[at] for row in shown.numbers["rows"]] == [None, None]
@@ -257,7 +257,7 @@ def test_values_that_are_all_null_are_no_picture(tmp_path: Path, monkeypatch: An
     cells = read_cells(imported(tmp_path, "Latency", ["1.00"], "Avg Latency(us)"), parse([]), [])
     cells.rows = cells.rows.assign(value=None, median_us=None)
     with pytest.raises(UsageError, match="no value of latency is above 0"):
-        picture(cells, "latency", [], "size", PanelGrid())
+        picture(cells, "latency", [], PanelGrid())
 
 
 @pytest.mark.slow
