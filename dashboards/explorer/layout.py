@@ -42,12 +42,9 @@ ABOVE, FIGURE, BELOW = "above", "figure", "below"
 
 
 def figure(view: View, theme: str, narrow: bool, revision: tuple[str, str], number: int = -1) -> Component:
-    """A view: title, caption, figure, notes, table, command.
+    """A view in a theme: title, caption, figure, notes, table, command; `narrow` is on a phone.
 
     Args:
-        view: what is shown.
-        theme: one of :data:`omb_py.dashboards.base.theme.THEMES`.
-        narrow: on a phone.
         revision: while the first is the same, zoom and isolated series stay as they are; heights, while both are.
         number: of the figure on the page, for clicks on its points and for :func:`drawn_again`; below 0 for none.
     """

@@ -145,11 +145,7 @@ class LateNode:
 
 
 def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
-    """The nodes that are late, the latest first.
-
-    Args:
-        ranked: rows with ``slowest_rank_share``, ``hosts`` and ``iterations`` of launches on two nodes or more.
-    """
+    """The nodes that are late, the latest first, by rows with ``slowest_rank_share``, ``hosts`` and ``iterations``."""
     late: dict[str, list[tuple[float, float, pd.DataFrame]]] = {}
     if not len(ranked):
         return []
@@ -169,8 +165,7 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
 
 
 def _parts(usable: pd.DataFrame) -> Iterator[tuple[Any, list[str], list[Last], set[int]]]:
-    """Cells of one benchmark, side and set of hosts: places of their rows, hosts, shares by host, hosts with one late
-    rank."""
+    """Places of the rows of one benchmark, side and set of hosts; hosts, shares by host, hosts with one late rank."""
     names = [n for n in (*series.PANEL, "library", "library_version", "binding", "ranks") if n in usable]
     texts = usable.assign(_placed=[" ".join(map(str, hosts)) for hosts in usable["hosts"]])
     part_of = texts.groupby([*names, "_placed"], dropna=False, observed=True).ngroup().to_numpy()

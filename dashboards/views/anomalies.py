@@ -98,17 +98,9 @@ class OddCell:
         return len(self.cells) > 0 and all(cell in named for cell in own)
 
 
-def kinds(frame: pd.DataFrame, ranked: pd.DataFrame, most: int, late_hosts: Collection[str]) -> Iterator[list[OddCell]]:
-    """Odd things among the cells of a store, by kind, the worst first.
-
-    Args:
-        frame: prepared cells (:func:`omb_py.dashboards.base.series.prepared`).
-        ranked: those of them in which late ranks are looked for, with ``slowest_rank_share``, ``rank_mean_us`` and
-            ``hosts``.
-        most: how many of each kind have a text and cells.
-        late_hosts: nodes that are late as a whole; their ranks are not named.
-    """
-    wrong, late, frame = _wrong(frame), _late(ranked, late_hosts), series.timed(frame)
+def kinds(cells: Cells, most: int) -> Iterator[list[OddCell]]:
+    """Odd things among the cells of a store, by kind, the worst first; `most` of each kind have a text and cells."""
+    wrong, late, frame = _wrong(cells.rows), _late(cells.ranked, {node.host for node in cells.late}), cells.timed
     for kind in (wrong, _tails(frame), _apart(frame, most), late, _not_monotone(frame), _limited(frame)):
         yield sorted(kind, key=lambda odd: odd.rank)
 
@@ -155,6 +147,7 @@ def _apart(frame: pd.DataFrame, most: int) -> Iterator[OddCell]:
 
 
 def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[OddCell]:
+    """Late ranks, but those of nodes that are late as a whole."""
     if not len(frame):
         return
     rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
@@ -210,10 +203,9 @@ def odd_cells(cells: Cells) -> Iterator[Shown]:
     """A line for each finding, with a view of the cell for the first few of each kind; late nodes first."""
     drawn: set[tuple[str, str]] = set()
     looks: Counter[str] = Counter()
-    nodes = cells.late
-    for node in nodes:
+    for node in cells.late:
         yield Shown(stragglers.stragglers(node.parts[0]), node.parts[0], f"{node.sentence}.")
-    for kind in kinds(cells.rows, cells.ranked, MOST_LISTED, {node.host for node in nodes}):
+    for kind in kinds(cells, MOST_LISTED):
         for odd in kind[:MOST_LISTED]:
             view = None
             if odd.look and looks[odd.look] < MOST_OF_A_LOOK:

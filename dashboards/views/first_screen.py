@@ -577,8 +577,7 @@ def _broken(screen: FirstScreen) -> Iterator[Item]:
 def _odd(screen: FirstScreen) -> Iterator[Item]:
     changed = [(pair, table[table["verdict"] != ""]) for pair, table in screen.upgrades]
     covered = {(str(key), str(pair.new.values.get(VERSION))) for pair, table in changed for key in table[KEY]}
-    hosts = {node.host for node in screen.cells.late}
-    for kind in anomalies.kinds(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
+    for kind in anomalies.kinds(screen.cells, MOST_ODD):
         # what a line on a version names already is not said again
         at = next((at for at, odd in enumerate(kind[:MOST_ODD]) if not odd.is_among(covered)), MOST_ODD)
         left = kind[at:]
