@@ -9,11 +9,11 @@ These views draw verdicts; they make none.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Layout, Trace
+from omb_py.dashboards.base.theme import Layout
 from omb_py.dashboards.base.view import View, frame_table, plural
 from omb_py.results.compare.judge import WORDS
 
@@ -34,29 +34,17 @@ def headline(verdicts: pd.DataFrame) -> str:
     return ", ".join(f"{int(count.get(w, 0))} {w.lower()}" for w in WORDS if count.get(w, 0) or w == "SLOWER")
 
 
-def cell_axis(names: Sequence[str]) -> Layout:
-    """An axis of cells, the first on top."""
-    order = {"categoryorder": "array", "categoryarray": list(names)}
-    return {"type": "category", "autorange": "reversed", **order}
-
-
 def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", name: str = "") -> View:
     """The verdicts of a verdict table by severity, each with its ratio and interval, changes under `delta` shaded;
     `site_rate` is the false-alarm rate on this site, as a sentence."""
     ranked = _ranked(verdicts)
     drawn = ranked[ranked["ratio"].notna()].head(MOST_BARS)
-    parts = {word: drawn[drawn["verdict"] == word] for word in ORDER}
-    data = [
-        verdict_points(word, part["cell"], theme.numbers(part["ratio"]), part["low"], part["high"])
-        for word, part in parts.items()
-        if len(part)
-    ]
     line, ends = {**theme.line_at(1), "layer": "below"}, {"x0": 1 / (1 + delta), "x1": 1 + delta}
-    layout = theme.layout(
-        height=130 + 24 * len(drawn),
+    spec = verdict_figure(
+        drawn,
+        ORDER,
         shapes=[{**line, "type": "rect", **ends, "fillcolor": theme.faint(theme.GREY), "line": {"width": 0}}, line],
         xaxis=_ratio_axis(drawn),
-        yaxis=cell_axis([*map(theme.escape, drawn["cell"])]),
         legend={**theme.layout()["legend"], "y": -70 / max(24 * len(drawn), 60)},
     )
     notes = [f"Shaded: changes under {100 * delta:.0f} %, which do not count."]
@@ -64,7 +52,6 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", nam
         notes.append(f"Drawn: the first {len(drawn)} of {plural(len(ranked), 'cell')}; the table has all.")
     title = f"{name}: {headline(verdicts)}" if name else headline(verdicts)
     caption = site_rate or "No false-alarm rate is known for this site: omb-py aa."
-    spec = {"data": data, "layout": layout}
     return View("board", title, caption, spec, notes=tuple(notes), **frame_table(ranked, _HEADS, ("cell", "verdict")))
 
 
@@ -77,27 +64,35 @@ def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
     return keyed.sort_values(["_place", "_far"], kind="stable").drop(columns=["_place", "_far"])
 
 
-def verdict_points(
-    word: str,
-    cells: Iterable[str],
-    values: Sequence[float | None],
-    low: Iterable[object],
-    high: Iterable[object],
-    texts: Sequence[str] = (),
-) -> Trace:
-    """Verdicts of one word on a board: a marker each with its interval; `texts` say more than the value."""
-    colour, symbol = theme.VERDICT_LOOKS[word]
-    marker = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 1.5, "color": colour}}
-    said = {"text": list(texts)} if texts else {}
-    hover = f"%{{y}}: %{{{'text' if texts else 'x:.3f'}}}<extra>{word.lower()}</extra>"
-    more = {"error_x": theme.error_bars(values, low, high, 1.5), "marker": marker, "hovertemplate": hover, **said}
-    return theme.scatter("markers", list(values), [theme.escape(cell) for cell in cells], word.lower(), **more)
+def verdict_figure(verdicts: pd.DataFrame, order: Sequence[str], **layout: object) -> Layout:
+    """A marker a cell with its interval, the first on top, a trace a word; ``text`` says more than the ratio."""
+    data = []
+    for word in order:
+        part = verdicts[verdicts["verdict"] == word]
+        if not len(part):
+            continue
+        (colour, symbol), ratios = theme.VERDICT_LOOKS[word], theme.numbers(part["ratio"])
+        marker = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 1.5, "color": colour}}
+        bars = theme.error_bars(ratios, part["low"], part["high"], 1.5)
+        said = {"text": list(part["text"])} if "text" in part else {}
+        hover = f"%{{y}}: %{{{'text' if said else 'x:.3f'}}}<extra>{word.lower()}</extra>"
+        more = {"error_x": bars, "marker": marker, "hovertemplate": hover, **said}
+        data.append(theme.scatter("markers", ratios, [*map(theme.escape, part["cell"])], word.lower(), **more))
+    names = [*map(theme.escape, verdicts["cell"])]
+    axis = {"type": "category", "autorange": "reversed", "categoryorder": "array", "categoryarray": names}
+    if "label" in verdicts:
+        axis |= theme.ticks(names, verdicts["label"])
+    return {"data": data, "layout": theme.layout(height=130 + 24 * len(names), **layout, yaxis=axis)}
+
+
+def ends_of(verdicts: pd.DataFrame) -> list[float]:
+    """Ratios and the ends of their intervals, those above 0."""
+    return [v for name in ("ratio", "low", "high") for v in theme.numbers(verdicts[name]) if v is not None and v > 0]
 
 
 def _ratio_axis(rows: pd.DataFrame) -> Layout:
     """Logarithmic and symmetric about 1, with few ticks: a phone has room for them."""
-    values = [v for name in ("ratio", "low", "high") for v in theme.numbers(rows[name]) if v is not None and v > 0]
-    reach = math.exp(min(1.12 * max([math.log(1.1), *(abs(math.log(v)) for v in values)]), 14.0))
+    reach = math.exp(min(1.12 * max([math.log(1.1), *(abs(math.log(v)) for v in ends_of(rows))]), 14.0))
     axis = theme.value_axis("time, new over base (ratio)", values=[reach, 1.0, 1 / reach])
     return {**axis, **theme.thinned(axis, 5)}
 

@@ -10,10 +10,9 @@ from typing import Any
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.reading import StoreSelection
-from omb_py.dashboards.base.theme import Trace
 from omb_py.dashboards.base.view import TableFields, View, plural, table
 from omb_py.dashboards.figures import stragglers
-from omb_py.dashboards.figures.comparison import cell_axis, verdict_points
+from omb_py.dashboards.figures.comparison import ends_of, verdict_figure
 from omb_py.dashboards.report.build import read_cells
 from omb_py.dashboards.report.html_page import Section, document
 from omb_py.dashboards.views.cells import RANK_LISTS, Cells
@@ -117,29 +116,21 @@ def _of_sources(acceptance: AcceptReport, name: str, title: str, *sources: str, 
 
 def board(acceptance: AcceptReport) -> View:
     """Draw measured over bound with its interval, one line a verdict, the worst first; the table has all verdicts."""
+    import pandas as pd
+
     ranked = sorted(acceptance.verdicts, key=lambda verdict: WORDS.index(verdict.word))
     drawn = [verdict for verdict in ranked if margin(verdict) is not None][:MOST_DRAWN]
-    names = [theme.escape(verdict.case.name) for verdict in drawn]
-    parts = {word: [verdict for verdict in drawn if verdict.word == word] for word in WORDS}
-    data = [_points(verdicts, word) for word, verdicts in parts.items() if verdicts]
-    ends = [_over(verdict, end) for verdict in drawn for end in ("low", "high")]
-    reach = [v for v in (*theme.drawn(data, "x"), *ends) if v and v > 0]
-    texts = [theme.escape(shortened(verdict.case.name)) for verdict in drawn]
-    layout = theme.layout(
-        height=130 + 24 * len(drawn),
-        xaxis=theme.value_axis("measured over bound (ratio)", values=[*reach, 1.0]),
-        yaxis={**cell_axis(names), **theme.ticks(names, texts)},
-        shapes=[{**theme.line_at(1), "layer": "below"}],
-    )
+    points = pd.DataFrame(map(_point, drawn), columns=["cell", "verdict", "ratio", "low", "high", "text", "label"])
+    axis = theme.value_axis("measured over bound (ratio)", values=[*ends_of(points), 1.0])
+    spec = verdict_figure(points, WORDS, xaxis=axis, shapes=[{**theme.line_at(1), "layer": "below"}])
     notes = [
         "Left of 1 is good for what has an upper bound, right of 1 for what has a lower one (bandwidth, efficiency)."
     ]
     if len(drawn) < len(acceptance.verdicts):
         notes.append(f"Drawn: {len(drawn)} of {plural(len(acceptance.verdicts), 'verdict')}; the table has all.")
-    spec = {"data": data, "layout": layout} if drawn else None
     caption = f"{plural(acceptance.launches, 'launch')}; bars are the two one-sided limits that decide"
-    table_of = _verdict_table(ranked)
-    return View("criteria", headline(acceptance), caption, spec, notes=tuple(notes), **table_of)
+    numbers, drawing = _verdict_table(ranked), spec if drawn else None
+    return View("criteria", headline(acceptance), caption, drawing, notes=tuple(notes), **numbers)
 
 
 def shortened(name: str, head: int = 9, tail: int = 16) -> str:
@@ -151,14 +142,13 @@ def shortened(name: str, head: int = 9, tail: int = 16) -> str:
     return name if len(name) <= head + 1 + tail else f"{name[:head]}…{name[-tail:]}"
 
 
-def _points(verdicts: Sequence[CaseVerdict], word: str) -> Trace:
-    values = [1 + (margin(verdict) or 0.0) for verdict in verdicts]
-    low, high = ([_over(verdict, end) for verdict in verdicts] for end in ("low", "high"))
+def _point(verdict: CaseVerdict) -> tuple[object, ...]:
+    name, value = verdict.case.name, 1 + (margin(verdict) or 0.0)
+    low, high = _over(verdict, "low"), _over(verdict, "high")
     # an interval holds its value, but for rounding
-    least = [None if end is None else min(end, value) for end, value in zip(low, values, strict=True)]
-    most = [None if end is None else max(end, value) for end, value in zip(high, values, strict=True)]
-    texts = [theme.escape(f"{number(verdict, verdict.measured)}, {verdict.case.bound}") for verdict in verdicts]
-    return verdict_points(word, (verdict.case.name for verdict in verdicts), values, least, most, texts)
+    ends = None if low is None else min(low, value), None if high is None else max(high, value)
+    text = theme.escape(f"{number(verdict, verdict.measured)}, {verdict.case.bound}")
+    return name, verdict.word, value, *ends, text, theme.escape(shortened(name))
 
 
 def _over(verdict: CaseVerdict, end: str) -> float | None:
