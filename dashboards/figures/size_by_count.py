@@ -159,8 +159,8 @@ def _counted(data: SizeByCount, count: int) -> str:
 def short_size(size: int) -> str:
     """A size as a tick: ``64``, ``16K``, ``1M``.
 
-    >>> short_size(4), short_size(65536)
-    ('4', '64K')
+    >>> [short_size(size) for size in (4, 65536, 1 << 20, 1 << 30, 1536)]
+    ['4', '64K', '1M', '1G', '1536']
     """
     return size_text(size).replace(" B", "").replace(" KiB", "K").replace(" MiB", "M").replace(" GiB", "G")
 

@@ -61,17 +61,6 @@ class StoredComparison:
         return (f"omb-py compare {self.run}  # the same launches, judged again",)
 
 
-def comparisons(
-    store: Path, keys: Collection[str] | None = None, on_skip: OnSkip | None = None
-) -> list[StoredComparison]:
-    """The comparisons that a store keeps, those with something SLOWER first, then the newest; of the cells with these
-    comparability keys, or of all. `on_skip` gets the path and the reason for each file that is no report."""
-    records = [record for record in kept(store, on_skip) if record["kind"] == COMPARE]
-    every = [StoredComparison(record, verdict_table(record, keys)) for record in reversed(records)]
-    judged = [compared for compared in every if len(compared.verdicts)]
-    return sorted(judged, key=lambda compared: not (compared.verdicts["verdict"] == "SLOWER").any())
-
-
 def verdict_table(record: Facts, keys: Collection[str] | None = None) -> pd.DataFrame:
     """A row a cell of a report: its verdict, and the ratio of the question (median or tail) that decided it."""
     import pandas as pd
@@ -134,9 +123,16 @@ def verdicts(cells: Cells) -> Iterator[Shown]:
 
 
 def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[StoredComparison]:
-    """The comparisons that the store keeps of the cells; files that are no report go to `on_skip`, if it is given."""
+    """The comparisons of the cells that each store keeps, those with something SLOWER first, then the newest. `on_skip`
+    gets the path and the reason for each file that is no report; by default that of the cells does."""
     keys = None if cells.whole else set(cells.rows["comparability_key"].dropna().unique())
-    return [one for store in cells.stores for one in comparisons(store, keys, on_skip or cells.on_skip)]
+    judged: list[StoredComparison] = []
+    for store in cells.stores:
+        records = [record for record in kept(store, on_skip or cells.on_skip) if record["kind"] == COMPARE]
+        every = [StoredComparison(record, verdict_table(record, keys)) for record in reversed(records)]
+        known = [compared for compared in every if len(compared.verdicts)]
+        judged += sorted(known, key=lambda compared: not (compared.verdicts["verdict"] == "SLOWER").any())
+    return judged
 
 
 def verdicts_in_report(cells: Cells) -> Iterator[Shown]:

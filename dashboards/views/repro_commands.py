@@ -42,8 +42,10 @@ class Commands:
         others = runs.duplicated(["library", "library_version"])
         for row in records(runs.iloc[others.to_numpy().argsort(kind="stable")[:LOOKED_AT]]):
             if row.run_id not in self._known:
-                self._known[row.run_id] = self._recorded(str(row.launch_id))
-            text = self._known[row.run_id]
+                match self._provenance(str(row.launch_id)):
+                    case {"run": {"tool": {"command_line": list() as words}}}:
+                        self._known[row.run_id] = recorded(words)
+            text = self._known.setdefault(row.run_id, "")
             name = " ".join(str(word) for word in (row.library, row.library_version) if not theme.absent(word))
             comment = "; ".join(filter(None, [name, "" if text else _needs(row)]))
             text = text or _measuring(rows[rows["run_id"] == row.run_id])
@@ -55,12 +57,6 @@ class Commands:
     def on(self, view: View, rows: pd.DataFrame | None) -> View:
         """The view with the commands of its rows, where it has none of its own and its rows are known."""
         return view if view.commands or rows is None else view.with_commands(self.of(rows))
-
-    def _recorded(self, launch: str) -> str:
-        match self._provenance(launch):
-            case {"run": {"tool": {"command_line": list() as words}}}:
-                return recorded(words)
-        return ""
 
 
 def recorded(words: Sequence[str]) -> str:

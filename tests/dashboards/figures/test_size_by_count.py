@@ -11,7 +11,7 @@ import pytest
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.figures.curves import PanelGrid, Points
-from omb_py.dashboards.figures.size_by_count import SizeByCount, short_size, size_by_count
+from omb_py.dashboards.figures.size_by_count import SizeByCount, size_by_count
 from tests.support.plotly_figures import plotly_figure
 
 SIZES = (64, 4096, 262144)
@@ -162,9 +162,3 @@ def test_plotly_takes_it_and_the_table_has_every_number() -> None:
     narrow = view.spec["layout"]["meta"]["narrow"]
     assert narrow["xaxis4"]["domain"] == [0.0, 1.0]
     assert view.spec["layout"]["meta"]["middle"]["xaxis4"]["domain"][1] == 1.0
-
-
-def test_ticks_are_short() -> None:
-    assert [short_size(size) for size in (4, 64, 1024, 16384, 1 << 20, 1 << 30, 1536)] == [
-        "4", "64", "1K", "16K", "1M", "1G", "1536",
-    ]  # fmt: skip

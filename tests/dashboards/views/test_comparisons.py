@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.dashboards.base.reading import StoreSelection, parse
 from omb_py.dashboards.figures import comparison
-from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.views import comparisons
 from omb_py.results.compare.false_alarm_rate import keep
@@ -40,7 +40,7 @@ def store(tmp_path: Path, frame, cell) -> Path:
 @pytest.mark.slow
 def test_the_board_holds_what_compare_said(store: Path) -> None:
     said = compared(store)
-    (one,) = comparisons.comparisons(store)
+    (one,) = comparisons.stored(read_cells(store, StoreSelection(), []))
     assert comparison.headline(one.verdicts) == headline(said)
     by_cell = one.verdicts.set_index("cell")
     for cell, answers in zip(said.matched.cells, said.judged, strict=True):

@@ -163,14 +163,6 @@ def test_slowdowns_of_different_size_stay_apart() -> None:
 
 
 @pytest.mark.slow
-def test_one_launch_a_side_is_hatched(tmp_path: Path, frame: pd.DataFrame) -> None:
-    write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
-    (view,) = [view for view in report(tmp_path / "s", StoreSelection()).views if view.kind == "map"]
-    assert {text for trace in view.spec["data"] for row in trace["text"] for text in row} == {"╱"}
-    assert view.spec["layout"]["shapes"] == [] and any("--launches 5" in note for note in view.notes)
-
-
-@pytest.mark.slow
 def test_one_launch_a_side_decides_nothing_and_says_what_to_do(tmp_path: Path, frame: pd.DataFrame) -> None:
     """No count of slower cells in the headline; the largest difference has its place."""
     write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
@@ -181,6 +173,8 @@ def test_one_launch_a_side_decides_nothing_and_says_what_to_do(tmp_path: Path, f
     title = status.title
     assert said in title and " slower, " not in title and "× slower" in title and "64 KiB on 4 ranks" in title
     assert "Hatched: one launch of a side, so no known noise: --launches 5 gives it." in drawn.notes
+    assert {text for trace in drawn.spec["data"] for row in trace["text"] for text in row} == {"╱"}
+    assert drawn.spec["layout"]["shapes"] == []
     assert changes.title == "What is odd; one launch a side cannot tell whether anything changed"
 
 
