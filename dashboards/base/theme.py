@@ -219,12 +219,6 @@ def size_axis(sizes: Iterable[int]) -> Layout:
     }
 
 
-def count_axis(counts: Iterable[int], title: str) -> Layout:
-    """A logarithmic axis whose ticks are the counts themselves (ranks, GPUs)."""
-    values = sorted(set(counts))
-    return {"type": "log", "title": {"text": title}, **ticks(values, map(str, values))}
-
-
 def value_axis(title: str, log: bool = True, values: Iterable[object] = ()) -> Layout:
     """The axis of what was measured; the unit belongs into the title.
 
@@ -244,7 +238,8 @@ def value_axis(title: str, log: bool = True, values: Iterable[object] = ()) -> L
     places = [d * 10.0**p for p in powers for d in digits if low - pad <= math.log10(d * 10.0**p) <= high + pad]
     if len(places) < 3 or high - low + 2 * pad < math.log10(NARROW):
         places = _even(10 ** (low - pad), 10 ** (high + pad))
-    texts = [_digits(t, places) for t in places]
+    texts = [amount(place) for place in places]
+    texts = texts if len({*texts}) == len(texts) else [f"{place:.6g}" for place in places]
     return {**axis, "type": "log", "range": [low - pad, high + pad], **ticks(places, texts)}
 
 
@@ -263,10 +258,6 @@ def _even(low: float, high: float) -> list[float]:
         if 3 <= len(places) <= MOST_EVEN:
             return places
     return [low, high]
-
-
-def _digits(value: float, among: Sequence[float]) -> str:
-    return amount(value) if len({amount(t) for t in among}) == len(among) else f"{value:.6g}"
 
 
 def duration(us: float) -> str:

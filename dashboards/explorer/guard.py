@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import ipaddress
 import re
-import secrets
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
@@ -37,11 +36,6 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
-
-
-def new_token() -> str:
-    """32 random bytes as text for a URL."""
-    return secrets.token_urlsafe(32)
 
 
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)

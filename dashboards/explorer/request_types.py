@@ -20,16 +20,12 @@ def _is_text(value: JsonValue) -> bool:
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
-def _is_number(value: JsonValue) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _MOST
-
-
 def _is_count(value: JsonValue) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST)
 
 
 def _is_plain(value: JsonValue) -> bool:
-    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
+    return value is None or _is_text(value) or (isinstance(value, (bool, int, float)) and abs(value) < _MOST)
 
 
 def _maybe(check: Check) -> Check:

@@ -433,7 +433,9 @@ def multiples(
     if not data:
         return None
     xs = sorted({int(x) for panel in panels for rows in known.of(panel).values() for x in rows.index})
-    x = theme.size_axis(xs) if grid.across == SIZE else theme.count_axis(xs, COUNTED[grid.across])
+    x = theme.size_axis(xs)
+    if grid.across != SIZE:
+        x = {"type": "log", "title": {"text": COUNTED[grid.across]}, **theme.ticks(xs, map(str, xs))}
     y = grid.value_axis(sides[0][0], theme.drawn(data))
     beside = columns or len(panels)
     wide = PanelPlaces(len(panels), beside, _TALL, round(BETWEEN * _TALL), 0.02 if beside > 2 else 0.05)

@@ -47,7 +47,10 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
     size, count = (ratios[name].fillna(0).astype(int) for name in ("size_bytes", over))
     known = ratios.assign(size=size, count=count)
     worst = _worst(known)
-    benchmarks, (base, new) = _by_harm(known), names
+    slower, (base, new) = known[known["verdict"] == "slower"]["benchmark"].value_counts(), names
+    benchmarks = sorted(
+        map(str, known["benchmark"].unique()), key=lambda name: (-int(slower.get(name, 0)), usual(name))
+    )
     drawn = {name: [*records(worst[worst["benchmark"] == name])] for name in benchmarks[:MOST_PANELS]}
     spec, links = _ratio_figure(drawn, "GPUs" if over == "devices" else "ranks")
     notes = [
@@ -113,12 +116,6 @@ def _grid(cells: Iterable[Record], row: str, column: str) -> tuple[list[int], li
 def usual(benchmark: str) -> tuple[bool, str]:
     """The order of benchmarks that are alike otherwise: allreduce, which most readers look for, then by name."""
     return benchmark != "allreduce", benchmark
-
-
-def _by_harm(known: pd.DataFrame) -> list[str]:
-    """The benchmarks: those with most slower cells first."""
-    slower = known[known["verdict"] == "slower"]["benchmark"].value_counts()
-    return sorted(map(str, known["benchmark"].unique()), key=lambda name: (-int(slower.get(name, 0)), usual(name)))
 
 
 def _worst(known: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import getpass
+import secrets
 import socket
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, store_is_given, table_option, whole
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback, new_token
+from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback
 from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
 
@@ -53,7 +54,7 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
     if place and store_is_given():
         raise UsageError(f"one store, not 2: {place}, {store}")
     folder = Path(place) if place else store or DEFAULT_STORE
-    token = new_token()  # on loopback too: every user of a login node reaches that
+    token = secrets.token_urlsafe()  # on loopback too: every user of a login node reaches that
     data = Data(folder)
     app = make(data, token)
     from omb_py.dashboards.explorer.server import make_server  # waitress is optional; make() says where it is missing
