@@ -138,7 +138,8 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
     if levels:
         look = {"line": {**theme.line(1), "shape": "hv"}, "hoverinfo": "skip"}
         data.append(theme.scatter("lines", times, theme.numbers(points["level_us"]), "level", **look))
-    moved = [times[at] for at in _changes(points)]
+    changes = _changes(points)
+    moved = [times[at] for at in changes]
     positive = [v for v in medians if v]
     far = f", {theme.duration(min(positive))} to {theme.duration(max(positive))}" if positive else ""
     launches = plural(len(points), "launch")
@@ -146,7 +147,7 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
     parts = [series.common(points), f"{launches}, {plural(len(moved), 'change')} of the environment"]
     layout = theme.layout(
         shapes=[theme.line_at(time, dash="dot") for time in moved],
-        annotations=_change_words(points),
+        annotations=[_change_word(points, at, number) for number, at in enumerate(changes[:MOST_WORDS])],
         showlegend=bool(levels),
         xaxis={"title": {"text": "start (UTC)"}, "nticks": 4, "tickangle": 0},
         yaxis=theme.value_axis("median time (µs)", values=theme.drawn(data)),
@@ -169,17 +170,14 @@ def _changes(points: pd.DataFrame) -> list[int]:
     return [at for at in known if keys[at] != keys[at - 1]]
 
 
-def _change_words(points: pd.DataFrame) -> list[Layout]:
-    """What changed and when, at the lines of the first changes: ``5.0.8, 2026-11-02``."""
+def _change_word(points: pd.DataFrame, at: int, number: int) -> Layout:
+    """What changed and when, at the line of a change: ``5.0.8, 2026-11-02``."""
     look = {"xref": "x", "yref": "paper", "showarrow": False, "xanchor": "left", "yanchor": "top", "font": {"size": 11}}
-    words: list[Layout] = []
-    for number, at in enumerate(_changes(points)[:MOST_WORDS]):
-        before, after = (points.iloc[place] for place in (at - 1, at))
-        version = after.get("library_version")
-        what = "environment" if theme.absent(version) or version == before.get("library_version") else str(version)
-        text = theme.escape(f"{what}, {str(after['started_at'])[:10]}")
-        words.append({**look, "text": text, "x": str(after["started_at"]), "y": 1 - 0.07 * (number % 3)})
-    return words
+    before, after = (points.iloc[place] for place in (at - 1, at))
+    version, started = after.get("library_version"), str(after["started_at"])
+    what = "environment" if theme.absent(version) or version == before.get("library_version") else str(version)
+    text = theme.escape(f"{what}, {started[:10]}")
+    return {**look, "text": text, "x": started, "y": 1 - 0.07 * (number % 3)}
 
 
 _HEADS = {

@@ -31,7 +31,6 @@ MOST_LINES = 2000
 """Lines of the table of all measurements."""
 _WHO = ("benchmark", "backend", "library", "library_version", "binding", "device", "ranks", "devices")
 _LIBRARY = ("backend", "library", "library_version")
-_FILTERS = ("benchmark", "library", "library_version", "binding", "device", "ranks", "devices")
 _HEADS = (
     *("benchmark", "backend", "library", "version", "binding", "device", "ranks", "GPUs", "sizes"),
     *("µs at the smallest", "µs at the largest", "GB/s at most", "launches", "cells", "failed", "last day"),
@@ -163,7 +162,7 @@ def _line(cells: Cells, keys: Sequence[str], row: Record) -> tuple[object, ...]:
     who = {name: "" if theme.absent(value := getattr(row, name)) else value for name in keys}
     sized = not theme.absent(row.high) and row.high > 0
     span = " to ".join(dict.fromkeys(map(size_text, (row.low, row.high)))) if sized else "-"
-    filters = [f"{name}={who[name]}" for name in _FILTERS if who.get(name, "") != ""]
+    filters = [f"{name}={value}" for name, value in who.items() if name != "backend" and value != ""]
     command = shlex.join(["omb-py", "report", str(cells.store), *filters])
     numbers = (theme.finite(row.at_low), theme.finite(row.at_high) if sized else None, theme.finite(row.rate))
     counts = (int(row.launches), int(row.cells), int(row.failed) or "", row.day)
