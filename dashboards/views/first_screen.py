@@ -418,21 +418,7 @@ def changes(screen: FirstScreen) -> list[Item]:
     parts = (
         (_accepted, _stored, _upgraded, _scaled, _moved, _late, _broken, _odd) if len(screen.cells.rows) else (_broken,)
     )
-    items = sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
-    return [*_gathered(screen, items)]
-
-
-def _gathered(screen: FirstScreen, items: list[Item]) -> Iterator[Item]:
-    """The same lines with one line of each pair of versions for all that became faster."""
-    faster = {id(pair): [r for r in ratios.regions(table) if r.verdict == "faster"] for pair, table in screen.upgrades}
-    said: set[int] = set()
-    for item in items:
-        pair = next((p for p, _ in screen.upgrades if item.about == ("faster", p.new.name, p.base.name)), None)
-        if pair is None or len(faster[id(pair)]) < 2:
-            yield item
-        elif id(pair) not in said:
-            said.add(id(pair))
-            yield replace(item, text=_together(pair, faster[id(pair)]))
+    return sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
 
 
 def _together(pair: Pair, several: list[ratios.ChangedRegion]) -> str:
@@ -497,7 +483,10 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
     for pair, table in screen.upgrades:
         versions: dict[str, object] = {name: pair.new.values.get(name) for name in ("backend", "library")}
         versions[VERSION] = [side.values[VERSION] for side in (pair.base, pair.new)]
-        for several in near_equal(ratios.regions(table)):
+        regions = [*ratios.regions(table)]
+        faster = [region for region in regions if region.verdict == "faster"]
+        # one line for all that became faster
+        for several in near_equal(each for each in regions if each.verdict == "slower" or each is faster[0]):
             region = several[0]
             rows = screen.timed[screen.timed[KEY].isin({key for each in several for key in each.cells[KEY]})]
             is_newest = pair.new.name in screen.newest or region.verdict == "faster"
@@ -507,7 +496,8 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             view = _ratio_panels(screen, pair, region.benchmark) if on_map is None else on_map.view
             evidence = view and screen.commands.on(view, rows)
             about = (region.verdict, pair.new.name, pair.base.name)
-            text = region.sentence(pair) if len(several) == 1 else _together(pair, several)
+            alike = faster if region.verdict == "faster" else several
+            text = region.sentence(pair) if len(alike) == 1 else _together(pair, alike)
             yield Item(kind, text, evidence, link, about)
 
 
