@@ -18,15 +18,22 @@ from omb_py.backends.nccl.plane import StorePlane
 from omb_py.engine.rank import control_plane
 from omb_py.errors import EnvironmentProblem
 from tests.support.machines.mpi import start, torchrun
+from tests.support.optional import needs_torch
 
-distributed = pytest.importorskip("torch.distributed")
+pytestmark = needs_torch
 HERE = "127.0.0.1"
+
+
+def store(port: int, serves: bool = False) -> Any:
+    from torch.distributed import TCPStore
+
+    return TCPStore(HERE, port, None, serves, wait_for_workers=False)
 
 
 @pytest.fixture
 def agent() -> Any:
     """The store that torchrun's agent serves."""
-    return distributed.TCPStore(HERE, 0, None, True, wait_for_workers=False)
+    return store(0, serves=True)
 
 
 def by_rank(size: int, do: Callable[[int], Any]) -> list[Any]:
@@ -42,7 +49,7 @@ def by_rank(size: int, do: Callable[[int], Any]) -> list[Any]:
 
 def planes(agent: Any, size: int, name: str = "a") -> list[StorePlane]:
     def join(rank: int) -> StorePlane:
-        return StorePlane(rank, size, distributed.TCPStore(HERE, agent.port, None, False), name)
+        return StorePlane(rank, size, store(agent.port), name)
 
     return by_rank(size, join)
 
@@ -94,7 +101,7 @@ def test_ranks_that_do_not_come_are_said(agent: Any, monkeypatch: pytest.MonkeyP
     with pytest.raises(
         EnvironmentProblem, match=r"rank 0 of 2 did not meet all others at torchrun's store within 0\.1 s"
     ):
-        StorePlane(0, 2, distributed.TCPStore(HERE, agent.port, None, False), "alone")
+        StorePlane(0, 2, store(agent.port), "alone")
 
 
 def test_which_plane_serves(monkeypatch: pytest.MonkeyPatch) -> None:

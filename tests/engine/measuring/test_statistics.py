@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import signal, stats
+from scipy import stats
 
 from omb_py.engine.measuring import statistics as s
 from tests.lab.error_rates.auto import CASES, COUNTS, drawn, outcome
@@ -19,8 +19,10 @@ series = st.lists(times, min_size=1, max_size=300)
 
 def noise(rho: float, n: int, rng: np.random.Generator) -> np.ndarray:
     """Autocorrelated times around 100 µs."""
+    from scipy.signal import lfilter  # slow to import, and each worker collects all files
+
     start = rng.normal() / math.sqrt(1 - rho * rho)
-    steps, _ = signal.lfilter([1.0], [1.0, -rho], rng.normal(size=n), zi=[rho * start])
+    steps, _ = lfilter([1.0], [1.0, -rho], rng.normal(size=n), zi=[rho * start])
     return 100.0 + np.asarray(steps)
 
 

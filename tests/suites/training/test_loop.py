@@ -19,8 +19,9 @@ from omb_py.options.table import make_cell
 from omb_py.orchestrate.running.rows import LaunchIdentity, make_row
 from omb_py.results.store.row import Row
 from omb_py.suites.training.benchmark import TRAIN
+from tests.support.optional import needs_torch
 
-pytest.importorskip("torch", reason="PyTorch is optional: the extra gloo")
+pytestmark = needs_torch
 PARAMETERS = 669_706
 ONE_CALL = [("all_reduce", PARAMETERS, "float", 0)]
 FACTS: LaunchFacts = {

@@ -12,9 +12,10 @@ from omb_py.suites.training.settings import MODELS, parse_training
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets, gradient_bytes
 from omb_py.suites.workloads.models import model
+from tests.support.optional import needs_torch
 from tests.support.tiers import few_quick
 
-torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+pytestmark = needs_torch
 SMALL = {"mlp": "mlp:batch=2", "resnet50": "resnet50:batch=2,image=64", "gpt2-124m": "gpt2-124m:layers=1,seq=8"}
 FIRST, CAP = buckets.DDP_FIRST_BYTES, buckets.DDP_CAP_BYTES
 
@@ -22,6 +23,8 @@ FIRST, CAP = buckets.DDP_FIRST_BYTES, buckets.DDP_CAP_BYTES
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_parameters_are_the_published_ones_in_their_order(name: str) -> None:
+    import torch
+
     from omb_py.suites.training.loop import build
 
     with torch.device("meta"):
@@ -35,6 +38,8 @@ def test_parameters_are_the_published_ones_in_their_order(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_units_are_those_that_the_workload_gathers(name: str) -> None:
     """Those of FSDP; of GPT-2 embedding and last norm are what is left, one unit more."""
+    import torch
+
     from omb_py.suites.training.loop import build, units
 
     with torch.device("meta"):
@@ -44,6 +49,8 @@ def test_units_are_those_that_the_workload_gathers(name: str) -> None:
 
 
 def test_attention_looks_at_earlier_tokens_only() -> None:
+    import torch
+
     from omb_py.suites.training.loop import Gpt2
     from omb_py.suites.workloads.models import Shape
 
@@ -62,9 +69,11 @@ def test_attention_looks_at_earlier_tokens_only() -> None:
 @pytest.fixture
 def group() -> Iterator[Any]:
     """A process group of one rank, which computes with one thread: more wait for each other on a busy machine."""
+    import torch
+    import torch.distributed as dist
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    dist = pytest.importorskip("torch.distributed", reason="PyTorch is an extra")
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     yield dist
     dist.destroy_process_group()
@@ -73,6 +82,8 @@ def group() -> Iterator[Any]:
 
 def reduced(net: Any, batch: tuple[Any, Any], iterations: int, unused: bool) -> list[list[int]]:
     """Bytes of the buckets that a hook sees in each iteration."""
+    import torch
+
     seen: list[int] = []
 
     def hook(state: Any, bucket: Any) -> Any:
@@ -98,6 +109,8 @@ def reduced(net: Any, batch: tuple[Any, Any], iterations: int, unused: bool) -> 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", few_quick(sorted(MODELS, reverse=True)))
 def test_a_hook_in_torchs_ddp_sees_the_buckets_of_the_workload(name: str, group: Any) -> None:
+    import torch
+
     from omb_py.suites.training.loop import batch_of, build
 
     what = parse_training(SMALL[name])

@@ -9,13 +9,16 @@ import pytest
 
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.training.settings import parse_training
+from tests.support.optional import needs_torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is optional: the extra gloo")
+pytestmark = needs_torch
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The device of local rank 1 where it sees so many GPUs, and both ranks' identities are these."""
+    import torch
+
     from omb_py.suites.training import loop
 
     def device(gpus: int, uuids: list[str]) -> str:
@@ -51,6 +54,8 @@ def test_ranks_without_a_gpu_of_their_own_are_refused(seen: Any, gpus: int) -> N
 
 def test_a_torch_with_mpi_reduces_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for such a build: the group is asked of MPI, lies on the CPU, and the row names it."""
+    import torch
+
     from omb_py.suites.training import loop
 
     asked: list[str] = []

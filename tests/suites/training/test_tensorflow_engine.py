@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.optional import needs_tensorflow
+from tests.support.optional import needs_tensorflow, needs_torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is optional: the extra gloo")
-pytestmark = [pytest.mark.slow, needs_tensorflow]
+pytestmark = [pytest.mark.slow, needs_torch, needs_tensorflow]
 STEPS = 4
 
 
 def network(name: str) -> tuple[Any, tuple[Any, Any]]:
     """A small model with every kind of module of its like, and a batch."""
+    import torch
     from torch import nn
 
     from omb_py.suites.training import loop
@@ -37,6 +37,8 @@ def network(name: str) -> tuple[Any, tuple[Any, Any]]:
 
 @pytest.mark.parametrize("name", ["perceptron", "convolutions", "gpt"])
 def test_losses_and_parameters_are_those_of_pytorch(name: str) -> None:
+    import torch
+
     from omb_py.suites.training.loop import TrainedModel
     from omb_py.suites.training.tensorflow_engine import MirroredModel
 
