@@ -15,7 +15,7 @@ from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.options.table import options_of, takes
 from omb_py.suites import BENCHMARKS, find
-from tests.support.kinds import one_of_each
+from tests.support.kinds import one_of_each_family
 from tests.support.planning import plan
 
 
@@ -59,7 +59,7 @@ def test_what_to_type_first_can_be_typed(line: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each_family(BENCHMARKS))
 def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     benchmark, request = find(name), Request(name)
     ranks = next(n for n in (DEFAULT_RANKS, 4, 8) if benchmark.ranks.admits(n))
@@ -100,7 +100,7 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
     assert request.repetition.time_limit is None and default_of("--time-limit", text) == "none"
 
 
-@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each_family(BENCHMARKS))
 def test_examples_parse(name: str, captured: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
     """Each example of a page can be run as it stands."""
     text = page(f"{name} --help", capsys).partition("Examples:\n")[2].partition("\n\n")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from omb_py.engine.program.benchmark import Benchmark
+from omb_py.suites.registry import BENCHMARKS
 
 ONE_OF_EACH = frozenset(
     (
@@ -22,6 +23,15 @@ ONE_OF_EACH = frozenset(
 def one_of_each(names: Iterable[str]) -> list[str]:
     """Those of the names that stand for a kind of benchmark: for quick tests, since others are built the same way."""
     return sorted(name for name in names if name in ONE_OF_EACH)
+
+
+def one_of_each_family(names: Iterable[str]) -> list[str]:
+    """Those of :func:`one_of_each` that differ in family, unit or in whether they have sizes: others take the same words."""
+    chosen: dict[tuple[object, ...], str] = {}
+    for name in one_of_each(names):
+        benchmark = BENCHMARKS[name]
+        chosen.setdefault((benchmark.family, benchmark.sizes is None, benchmark.metric.unit), name)
+    return list(chosen.values())
 
 
 def checkable(benchmark: Benchmark) -> bool:

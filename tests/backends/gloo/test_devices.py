@@ -14,6 +14,7 @@ from omb_py.engine.program.language import Lap, Program, Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import BENCHMARKS
+from tests.support.kinds import one_of_each
 from tests.support.optional import needs_torch
 
 pytestmark = needs_torch
@@ -29,7 +30,7 @@ def program(name: str) -> Program:
     return benchmark.program(World(0, 2), CAPABILITIES.fitted(benchmark, cell, usual_cell(benchmark)))
 
 
-@pytest.mark.parametrize("name", [b.name for b in HERE])
+@pytest.mark.parametrize("name", one_of_each(b.name for b in HERE))
 def test_pytorch_copies_for_collectives_on_its_own_devices(name: str) -> None:
     from omb_py.backends.gloo.devices import by_torch
 
@@ -37,7 +38,7 @@ def test_pytorch_copies_for_collectives_on_its_own_devices(name: str) -> None:
     assert not by_torch(program(name), "sim"), "omb-py copies"
 
 
-@pytest.mark.parametrize("name", [b.name for b in COLLECTIVES if b.name != "barrier"])
+@pytest.mark.parametrize("name", one_of_each(b.name for b in COLLECTIVES if b.name != "barrier"))
 def test_no_time_ends_before_what_was_enqueued_is_done(name: str) -> None:
     from omb_py.backends.gloo.devices import waited
 

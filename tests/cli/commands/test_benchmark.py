@@ -11,12 +11,12 @@ from omb_py.cli import main
 from omb_py.options.conduct import PROGRAM_MARK
 from omb_py.options.request import Request
 from omb_py.suites import BENCHMARKS
-from tests.support.kinds import one_of_each
+from tests.support.kinds import one_of_each_family
 
 Parse = Callable[[str], Request]
 
 
-@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each_family(BENCHMARKS))
 def test_no_option_is_the_default_request(request_of: Parse, name: str) -> None:
     assert request_of(name) == Request(name)
     assert request_of(f"osu_{name}") == Request(name)

@@ -18,7 +18,7 @@ from omb_py.options.table import takes
 from omb_py.orchestrate.running.collector import Collector
 from omb_py.results.store.read import load
 from omb_py.suites import BENCHMARKS, find
-from tests.support.kinds import one_of_each
+from tests.support.kinds import one_of_each_family
 
 SUITE = """\
 name = "mine"
@@ -40,7 +40,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each_family(BENCHMARKS))
 def test_every_option_is_a_key(name: str) -> None:
     """What a command takes a suite takes, less what belongs to the line; nothing is listed twice."""
     keys = CommandLine().keys(find(name))

@@ -8,15 +8,12 @@ from dataclasses import replace
 import pytest
 
 from omb_py.engine.measuring.forwarding import can_follow, follow, passes_on
-from omb_py.engine.measuring.measure import worlds_of
-from omb_py.engine.measuring.validate import followed_stages
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Requests, RequestSlot, Stage, body
 from omb_py.errors import UsageError
-from omb_py.suites.registry import BENCHMARKS, find
-from tests.support.kinds import checkable, one_of_each
-from tests.support.machines.simulated import cell, checked, session
+from omb_py.suites.registry import find
+from tests.support.machines.simulated import cell, checked
 
 SIZE = 24
 Make = Callable[[World, Cell], Program]
@@ -109,14 +106,3 @@ def test_a_check_of_the_benchmarks_own_and_a_window_stay_as_they_are() -> None:
     (stage,) = program.stages
     assert can_follow(program, 0) and passes_on(stage.variants[0])
     assert not can_follow(replace(program, stages=(replace(stage, check=((), ())),)), 0)
-
-
-@pytest.mark.parametrize(
-    "name", one_of_each(n for n, b in BENCHMARKS.items() if checkable(b) and not b.ranks.over_nodes)
-)
-def test_benchmarks_of_ours_that_are_followed_are_right(name: str) -> None:
-    benchmark = find(name)
-    ranks = next(n for n in (3, 2, 4, 8) if benchmark.ranks.admits(n))
-    world, what = session(ranks), cell(name, 24)
-    if followed_stages(world, benchmark, what, worlds_of(world)):
-        assert checked(benchmark, ranks, what) == 0

@@ -32,6 +32,7 @@ OPERATIONS = {
     "bor": np.bitwise_or,
     "bxor": np.bitwise_xor,
 }
+ONE_OF_EACH_KIND = ("int8", "uint64", "float8e4m3", "bfloat16", "float64", "complex64")
 DEFINED = [(dtype, op) for dtype in ARITHMETIC for op in OPS_OF[DTYPES[dtype].kind]]
 
 
@@ -100,8 +101,10 @@ class TestFactors:
         parts = [payload.contribution(100, dtype, op, ranks, r, *key).view(kind) for r in range(ranks)]
         assert payload.reduced(100, dtype, op, ranks, *key).tobytes() == factored(parts, dtype, op).tobytes()
 
-    @pytest.mark.parametrize("dtype", FACTORED_TYPES)
-    @pytest.mark.parametrize(("op", "ranks"), list(zip(FACTORED, itertools.cycle((3, 8)), strict=False)))
+    @pytest.mark.parametrize(
+        ("dtype", "op", "ranks"),
+        [(dtype, FACTORED[n % len(FACTORED)], (3, 8)[n // 2 % 2]) for n, dtype in enumerate(FACTORED_TYPES)],
+    )
     def test_a_sum_without_its_factor_or_without_a_rank_is_noticed(self, ranks: int, op: str, dtype: str) -> None:
         kind = np.dtype(DTYPES[dtype].numpy)
         plain, lost = False, [False] * ranks
@@ -161,7 +164,7 @@ class TestReductions:
             assert 2 <= m <= 97, ranks
             assert parts * (m - 1) * ranks <= exact or ranks > exact // parts // 2, ranks
 
-    @pytest.mark.parametrize(("dtype", "op"), DEFINED)
+    @pytest.mark.parametrize(("dtype", "op"), [each for each in DEFINED if each[0] in ONE_OF_EACH_KIND])
     def test_a_contribution_left_out_or_taken_twice_is_noticed(self, op: str, dtype: str) -> None:
         kind, ranks = np.dtype(DTYPES[dtype].numpy), 3
         for lost in range(ranks):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -81,8 +83,7 @@ def test_without_it_programs_are_as_they_were() -> None:
         assert "@" not in str(made)
 
 
-@pytest.mark.parametrize("name", one_of_each(TAKES))
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("name", "layout"), list(zip(one_of_each(TAKES), cycle(LAYOUTS), strict=False)))
 def test_exactly_what_travels_is_checked(name: str, layout: str) -> None:
     done = measured(name, 2, size=64, dtype="int32", ddt=layout, validate=True, iterations=2)
     assert done.wrong_bytes == 0

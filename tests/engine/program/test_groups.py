@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -63,8 +64,7 @@ def test_those_are_timed_who_would_be_in_each_group(name: str, groups: str, time
     assert timed_ranks(find(name), cell(name, groups=groups), ranks, ("host",) * ranks) == timed
 
 
-@pytest.mark.parametrize("name", DIVIDED)
-@pytest.mark.parametrize("groups", ["2x2", "mod:2", "color:0,1,1,0"])
+@pytest.mark.parametrize(("name", "groups"), list(zip(DIVIDED, cycle(["2x2", "mod:2", "color:0,1,1,0"]), strict=False)))
 def test_every_byte_is_right_in_every_group(name: str, groups: str) -> None:
     assert measured(name, 4, groups=groups, validate=True).validated is True
 

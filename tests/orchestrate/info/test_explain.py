@@ -12,10 +12,10 @@ from omb_py.engine.program.language import Host, Lap, Program, Region, Repeat, R
 from omb_py.errors import UsageError
 from omb_py.orchestrate.info.explain import explain
 from omb_py.suites import BENCHMARKS, find
-from tests.support.kinds import one_of_each
+from tests.support.kinds import one_of_each_family
 
 
-@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each_family(BENCHMARKS))
 def test_every_benchmark(name: str) -> None:
     """Each has a timed line, its formula, its counts and its rank rule, in lines that fit a terminal."""
     benchmark = find(name)

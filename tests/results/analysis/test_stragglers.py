@@ -29,20 +29,22 @@ def shuffled(shares: list[float], calls: int) -> Last:
     return Last(shares, calls, (calls - 1) * (1 - sum((share / whole) ** 2 for share in shares)))
 
 
-@pytest.mark.parametrize("ranks", [2, 4, 16, 128])
+@pytest.mark.parametrize("ranks", [2, 16])
 def test_ranks_that_are_alike_are_not_named(ranks: int) -> None:
     named = sum(bool(stragglers(drawn(ranks, 100, 1, seed))) for seed in range(300))
     assert named <= 300 * ALPHA + 3
 
 
-@pytest.mark.parametrize(("ranks", "weight"), [(2, 9.0), (4, 12.0), (16, 8.0), (128, 20.0)])
+@pytest.mark.parametrize(("ranks", "weight"), [(2, 9.0), (16, 8.0), (128, 20.0)])
 def test_a_straggler_is_named(ranks: int, weight: float) -> None:
     for seed in range(20):
         assert [one.rank for one in stragglers(drawn(ranks, 300, 5, seed, weight))] == [ranks - 1]
 
 
-@pytest.mark.parametrize("again", [0.0, 0.5, 0.9, 0.97, 0.99])
-@pytest.mark.parametrize(("ranks", "calls", "cells"), [(2, 1000, 4), (4, 100, 4), (16, 1000, 1), (16, 100, 1)])
+@pytest.mark.parametrize(
+    ("ranks", "calls", "cells", "again"),
+    [(2, 1000, 4, 0.5), (2, 1000, 4, 0.99), (4, 100, 4, 0.9), (16, 1000, 1, 0.0), (16, 100, 1, 0.97)],
+)
 def test_the_same_rank_again_is_no_straggler(ranks: int, calls: int, cells: int, again: float) -> None:
     """At most 1 %, within chance (99.9 %)."""
     assert round(200 * rate(ranks, calls, cells, again, 200)) <= stats.binom.ppf(0.999, 200, ALPHA)

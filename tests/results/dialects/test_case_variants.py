@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,7 @@ COLLECTORS: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("log", LOGS)
-@pytest.mark.parametrize("collector", COLLECTORS)
+@pytest.mark.parametrize(("collector", "log"), list(zip(COLLECTORS, cycle(LOGS), strict=False)))
 def test_other_collectors(collector: str, log: str) -> None:
     around = "job starts on node01\n", "\nmodule a\n" * 3
     found = read(around[0] + COLLECTORS[collector](LOGS[log]) + around[1])
@@ -209,8 +209,7 @@ def test_other_suffixes_of_programs(program: str, benchmark: str) -> None:
         assert [table.benchmark for table in found.tables] == [benchmark] and not found.problems
 
 
-@pytest.mark.parametrize("version", ["5.6.3", "5.7.1", "5.8"])
-@pytest.mark.parametrize("counts", [(2, 2), (4, 1), (16, 16)])
+@pytest.mark.parametrize(("version", "counts"), [("5.6.3", (2, 2)), ("5.7.1", (4, 1)), ("5.8", (16, 16))])
 def test_other_versions_and_counts_of_latency_mp(version: str, counts: Sequence[int]) -> None:
     sender, receiver = counts
     change = swapped(
@@ -234,8 +233,7 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("frames", FRAMES.values(), ids=FRAMES)
-@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize(("frames", "log"), list(zip(FRAMES.values(), cycle(LOGS), strict=False)), ids=FRAMES)
 def test_other_backtraces(log: str, frames: str) -> None:
     found = read(f"{LOGS[log]}{frames * 3}=================================\n")
     assert rows_of(found) == rows_of(read(LOGS[log])) and not found.problems
@@ -262,9 +260,12 @@ DEATHS = {
 }
 
 
-@pytest.mark.parametrize(("text", "named"), DEATHS.values(), ids=DEATHS)
-@pytest.mark.parametrize("last", ["", "srun: error: node07: task 3: Killed\n", "Segmentation fault (core dumped)\n"])
-def test_other_deaths_before_the_first_row(text: str, named: str, last: str) -> None:
+LAST = ("", "srun: error: node07: task 3: Killed\n", "Segmentation fault (core dumped)\n")
+
+
+@pytest.mark.parametrize(("log", "last"), list(zip(DEATHS.values(), cycle(LAST), strict=False)), ids=DEATHS)
+def test_other_deaths_before_the_first_row(log: tuple[str, str], last: str) -> None:
+    text, named = log
     found = read(text + last)
     assert not found.tables and len(found.problems) == 1
     problem = str(found.problems[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 
 from omb_py.engine.program.benchmark import World
@@ -45,8 +47,7 @@ def test_each_iteration_is_another_round(name: str) -> None:
     assert len(stage.variants) == ROUNDS
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("ranks", [2, 3, 6])
+@pytest.mark.parametrize(("name", "ranks"), list(zip(NAMES, cycle((2, 3, 5)), strict=False)))
 def test_every_byte_arrives_and_a_wrong_one_is_seen(name: str, ranks: int) -> None:
     spoiled = with_step(find(name), 0, flip(Region("recv", 0, 1)))
     assert checked(find(name), ranks, cell(name)) == 0

@@ -44,8 +44,7 @@ def swept(
     return world, [(one.number, one.last, one.pairs, one.samples.tolist()) for one in done]
 
 
-@pytest.mark.parametrize("name", ["latency", "bw"])
-@pytest.mark.parametrize("size", [8, 65536, 1 << 20])
+@pytest.mark.parametrize(("name", "size"), [("latency", 8), ("latency", 1 << 20), ("bw", 65536)])
 @pytest.mark.parametrize(
     "mock",
     [

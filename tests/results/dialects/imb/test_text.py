@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -180,8 +181,10 @@ def imb_counts(name: str, ranks: int) -> float:
     return float(line(row).split()[heads.index("Mbytes/sec")]) * 1000
 
 
-@pytest.mark.parametrize("name", [name for name in FORMS if FORMS[name].layout in ("time", "range_rate", "messages")])
-@pytest.mark.parametrize("ranks", [2, 8])
+NAMES = [name for name in FORMS if FORMS[name].layout in ("time", "range_rate", "messages")]
+
+
+@pytest.mark.parametrize(("name", "ranks"), list(zip(NAMES, cycle((8, 2)), strict=False)))
 def test_the_bytes_of_a_row_are_what_imb_s_mbytes_count(name: str, ranks: int) -> None:
     benchmark = BENCHMARKS[name]
     if benchmark.metric.unit == "us":
