@@ -1,7 +1,7 @@
 """One test over every backend × benchmark, with each binding, type and buffer: right bytes, sane samples.
 
 The simulated backend runs in this process. Real MPI is launched once for 2, 3 and 4 ranks; a launch runs all
-combinations and reports what was wrong with each. In the quick tests it takes one benchmark of each kind.
+combinations and reports what was wrong with each. The quick launch takes one benchmark of each kind, and few types.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ QUICK = (
 )
 """A benchmark of each kind of call. The other quick launches take more of them, with one type."""
 OF_MPI = benchmarks_of("mpi")
-OTHERS = sorted(set(OF_MPI) - set(QUICK))
 
 
 @cache
 def launched(ranks: int, quick: bool) -> dict[str, list[str]] | AssertionError:
     """What one launch of real MPI said: benchmark -> complaints. A failed launch is not tried again."""
-    names = list(QUICK) if quick else OTHERS if ranks == 2 else [*OF_MPI]
+    names = list(QUICK) if quick else [*OF_MPI]
     if ranks == 4:
         names = [name for name in names if not BENCHMARKS[name].ranks.admits(3)]
     try:
-        complaints: dict[str, list[str]] = report("tests.support.conformance", ranks, names)
+        complaints: dict[str, list[str]] = report("tests.support.conformance", ranks, names, quick)
     except AssertionError as error:
         return error
     return complaints
@@ -48,9 +47,17 @@ def complaints_on_mpi(name: str, ranks: int, quick: bool) -> list[str]:
 
 @pytest.mark.mpi
 @pytest.mark.each_library
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.mark.parametrize("name", QUICK)
+def test_two_ranks_of_mpi_move_bytes_of_each_kind(name: str) -> None:
+    assert complaints_on_mpi(name, 2, True) == []
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+@pytest.mark.each_library
+@pytest.mark.parametrize("name", OF_MPI)
 def test_two_ranks_of_mpi_move_every_byte(name: str) -> None:
-    assert complaints_on_mpi(name, 2, name in QUICK) == []
+    assert complaints_on_mpi(name, 2, False) == []
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """What every backend must do: each benchmark with each type, buffer and size, validated. Shared by all backends.
 
-As a program it is one rank of an MPI launch: ``python -m tests.support.conformance FILE NAMES``.
+As a program it is one rank of an MPI launch: ``python -m tests.support.conformance FILE NAMES QUICK``.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ SIZES = (8, 24, 4096 + 8, 70_008)
 FEW_SIZES = (24, 70_008)
 FEW_DTYPES = ("char", "int32", "float64")
 """For the forms that move the same data by the same operands as the blocking ones."""
+EVERY_TYPE = ("latency", "allreduce")
+"""In quick launches: a message and a reduction."""
 ITERATIONS = 5
 _SAME_OPERANDS = {each.name for family in (exchanges, random_pairs, stencils) for each in family.BENCHMARKS}
 """Benchmarks of steps that others try with every type."""
@@ -61,10 +63,13 @@ def _turns(dtype: str, sizes: Sequence[int], backend: str, binding: str) -> Sequ
     return sizes[(list(DTYPES).index(dtype) + (binding == "native")) % 2 :: 2]
 
 
-def cells(backend: str, binding: str, name: str, ranks: int, crowded: bool = False) -> Iterator[Cell]:
+def cells(
+    backend: str, binding: str, name: str, ranks: int, crowded: bool = False, quick: bool = False
+) -> Iterator[Cell]:
     """The cells of a benchmark with a binding on so many ranks; none where the benchmark does not admit them.
 
     With `crowded` ranks that spin wait milliseconds for each other: one cell, and one for each option, is all.
+    With `quick` those of EVERY_TYPE alone are tried with every type.
     """
     benchmark = BENCHMARKS[name]
     if not benchmark.ranks.admits(ranks):
@@ -91,7 +96,7 @@ def cells(backend: str, binding: str, name: str, ranks: int, crowded: bool = Fal
         threads = benchmark.needs.thread_level == "multiple" and backend != "mock"  # more than cores: slow
         # a forked process sends as any other
         whole = benchmark.family in ("pt2pt", "collective") and not threads and not benchmark.needs.fork
-        whole = whole and name not in _SAME_OPERANDS
+        whole = whole and name not in _SAME_OPERANDS and (not quick or name in EVERY_TYPE)
         dtypes = (DTYPES if whole else FEW_DTYPES) if "type" in benchmark.options else (usual.dtype,)
         for dtype in dtypes:
             sizes = benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES)
@@ -137,12 +142,12 @@ def complaints(session: Any, cell: Cell) -> list[str]:
     return [f"{cell.size} B {cell.dtype} {cell.buffer} {odd} on {session.size} ranks: {text}" for text in wrong]
 
 
-def check(session: Any, backend: str, binding: str, name: str, crowded: bool = False) -> list[str]:
+def check(session: Any, backend: str, binding: str, name: str, crowded: bool = False, quick: bool = False) -> list[str]:
     """What is wrong with a benchmark in a binding; on rank 0."""
     over_nodes = BENCHMARKS[name].ranks.over_nodes
     if over_nodes and not over_nodes(session.hosts):
         return []  # tests/suites/pt2pt/test_congestion.py has nodes
-    tried = cells(backend, binding, name, session.size, crowded)
+    tried = cells(backend, binding, name, session.size, crowded, quick)
     if session.library != "mock":
         has_all = session.library == "MPICH" and not standard_abi(session.mpi)
         lacking = NOT_OF_MPI if has_all else (*NOT_OF_MPI, *NOT_EVERYWHERE)
@@ -155,9 +160,10 @@ def main() -> None:
     session = find_backend("mpi").connect({"thread_level": "multiple"})
     crowded = session.size > len(os.sched_getaffinity(0))
     validate.ITERATIONS = 2 if crowded else 3
+    names, quick = map(json.loads, sys.argv[2:])
     complaints = {
-        name: [text for binding in ("native", "mpi4py") for text in check(session, "mpi", binding, name, crowded)]
-        for name in json.loads(sys.argv[2])
+        name: [t for binding in ("native", "mpi4py") for t in check(session, "mpi", binding, name, crowded, quick)]
+        for name in names
     }
     if 0 in session.local:
         Path(sys.argv[1]).write_text(json.dumps(complaints))

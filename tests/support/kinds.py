@@ -26,7 +26,7 @@ def one_of_each(names: Iterable[str]) -> list[str]:
 
 
 def one_of_each_family(names: Iterable[str]) -> list[str]:
-    """Those of :func:`one_of_each` that differ in family, unit or in whether they have sizes: others take the same words."""
+    """Those of :func:`one_of_each` of another family or unit, with or without sizes: others take the same words."""
     chosen: dict[tuple[object, ...], str] = {}
     for name in one_of_each(names):
         benchmark = BENCHMARKS[name]

@@ -9,7 +9,7 @@ import pytest
 from omb_py import __version__
 from omb_py.cli import main
 from omb_py.results.dialects.omb.titles import TITLES
-from tests.support.kinds import one_of_each
+from tests.support.kinds import one_of_each_family
 from tests.support.tiers import few_quick
 
 ON_NODES = dict.fromkeys(("bw_fan_in", "bw_fan_out"), ("-n", "4", "--mock", "nodes=2"))
@@ -23,7 +23,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, captured.out, captured.err
 
 
-@pytest.mark.parametrize("name", few_quick(one_of_each(TITLES), 8))
+@pytest.mark.parametrize("name", few_quick(one_of_each_family(TITLES), 5))
 def test_one_set_of_options_runs_through(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, f"osu_{name}", "--backend", "mock", *ON_NODES.get(name, ("-n", "2")), *COMMON)
     assert code == 0, err

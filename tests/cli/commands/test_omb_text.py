@@ -1,4 +1,4 @@
-"""OMB's text from real MPI, all checked, on two ranks: one benchmark of each kind.
+"""OMB's text from real MPI, all checked, on two ranks: one benchmark of each layout.
 
 A suite runs them: what needs the same launch shares one. tests/golden has the text of each benchmark.
 """
@@ -16,7 +16,6 @@ from omb_py import __version__
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.suites import BENCHMARKS
-from tests.support.kinds import one_of_each
 from tests.support.machines.mpi import ROOT, run_omb_py
 
 pytestmark = [pytest.mark.mpi]
@@ -28,9 +27,13 @@ def run(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_omb_py(*words, "--store", str(store), "--quiet", cwd=ROOT)
 
 
-_CHOSEN = [BENCHMARKS[name] for name in one_of_each(BENCHMARKS)]
-WANTED = [b for b in _CHOSEN if b.ranks.admits(RANKS) and not b.ranks.over_nodes and not b.once]
-"""Those that run on one node; what is measured at the start is in a test of its own."""
+_HERE = [b for b in BENCHMARKS.values() if b.ranks.admits(RANKS) and not b.ranks.over_nodes and not b.once]
+_LAYOUTS: dict[tuple[object, ...], Benchmark] = {}
+for _each in _HERE:
+    _layout = TITLES[_each.name].layout if _each.name in TITLES else ""
+    _LAYOUTS.setdefault((_layout, "validation" in _each.options, _each.family), _each)
+WANTED = [*_LAYOUTS.values()]
+"""Of those that run on one node; what is measured at the start is in a test of its own."""
 
 
 def title_of(benchmark: Benchmark) -> str:

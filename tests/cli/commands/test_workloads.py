@@ -12,6 +12,7 @@ import pytest
 from omb_py.cli import main
 from omb_py.orchestrate.suites.expand import load_suite
 from omb_py.results.store.read import load
+from tests.support.tiers import few_quick
 
 Run = Callable[[str], tuple[int, str, str]]
 BUCKETS = "ddp:scale=1/64,compute=1ms"
@@ -125,7 +126,7 @@ def test_how_much_is_computed_is_shown_before_anything_runs(run: Run) -> None:
     assert "FLOP" not in run("workloads replay")[1]
 
 
-@pytest.mark.parametrize("name", ["dl-training", "dl-inference", "ml"])
+@pytest.mark.parametrize("name", few_quick(["ml", "dl-inference", "dl-training"], 2))
 def test_the_shipped_suites_run_wholly_on_two_ranks(run: Run, name: str, tmp_path: Path) -> None:
     code, _, err = run(f"run {name} --backend mock --mock data=off -n 2 -i 1 -x 0 --quiet")
     assert code == 0

@@ -23,7 +23,7 @@ from omb_py.results.store.provenance import read_provenance
 from omb_py.results.store.read import load
 from omb_py.results.store.recovery import recover
 from omb_py.suites import BENCHMARKS
-from tests.support.kinds import one_of_each
+from tests.support.kinds import one_of_each_family
 from tests.support.machines.nvml import StandInGpu, StandInNvml, joined_by_switches
 from tests.support.tiers import few_quick
 
@@ -80,7 +80,7 @@ _RECEIVING = [n for n, b in BENCHMARKS.items() if "validation" in b.options and 
 """Benchmarks to whose ranks bytes arrive, so that one can be spoiled on its way."""
 
 
-@pytest.mark.parametrize("benchmark_name", few_quick(one_of_each(_RECEIVING), 8))
+@pytest.mark.parametrize("benchmark_name", few_quick(one_of_each_family(_RECEIVING), 3))
 def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
     benchmark_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

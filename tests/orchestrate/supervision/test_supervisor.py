@@ -149,8 +149,9 @@ def test_the_last_words_go_with_the_failure(toy: Toy) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("mode", ["runs on", "stops"])
+@pytest.mark.parametrize(
+    ("number", "mode"), [(signal.SIGINT, "runs on"), (signal.SIGTERM, "stops"), (signal.SIGHUP, "runs on")]
+)
 def test_an_interrupt_ends_all(toy: Toy, number: signal.Signals, mode: str) -> None:
     """Also a rank that is stopped and cannot end itself; nobody waits for the time-out."""
     before = signal.getsignal(number)

@@ -21,11 +21,12 @@ from omb_py.results.checks.pair_sweeps import (
     sweep_of,
 )
 from omb_py.results.store.read import load
+from tests.support.tiers import few_quick
 
 QUICK = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet"
 
 
-@pytest.fixture(scope="module", params=[3, 2], ids=["a launch for each pass", "launches of 2 passes and of 1"])
+@pytest.fixture(scope="module", params=few_quick([2, 3]), ids=["launches of 2 passes and of 1", "one for each pass"])
 def swept(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -26,7 +26,7 @@ def racks(sizes: Sequence[int], gap: float = 0.4, noise: float = 0.015, seed: in
 @pytest.mark.parametrize("sizes", few_quick([(12, 4), (4, 4), (6, 2), (5, 5, 6), (20, 3, 2)], 2))
 def test_racks_are_found_and_no_node_of_them_is_named(sizes: tuple[int, ...]) -> None:
     """Seen from the median of its links, every node of the smaller rack is slow."""
-    for seed in range(20):
+    for seed in range(5):
         values, n = racks(sizes, seed=seed), sum(sizes)
         groups = groups_of(values, n)
         assert len(set(groups.tolist())) == len(sizes) and sorted(np.bincount(groups)) == sorted(sizes)
@@ -35,13 +35,13 @@ def test_racks_are_found_and_no_node_of_them_is_named(sizes: tuple[int, ...]) ->
         assert [(one.kind, one.ends) for one in found] == ([("group", second)] if len(sizes) == 2 else [])
 
 
-@pytest.mark.parametrize("sizes", [(6, 2), (4, 4), (9, 3), (5, 5, 6)])
+@pytest.mark.parametrize("sizes", [(4, 4), (9, 3), (5, 5, 6)])
 def test_a_group_behind_a_slow_uplink_is_named_not_subtracted(sizes: tuple[int, ...]) -> None:
     """It was taken for a rack, and nothing was said, with exit code 0."""
     n, slow = sum(sizes), tuple(range(sum(sizes) - sizes[-1], sum(sizes)))
     first, second = pair_ends(n)
     over_the_uplink = np.isin(first, slow) != np.isin(second, slow)
-    for seed in range(10):
+    for seed in range(4):
         drawn = [racks(sizes, 0.0 if len(sizes) == 2 else 0.4, seed=10 * seed + look) for look in range(2)]
         sweep = {"bandwidth": np.stack([values + np.where(over_the_uplink, np.log(1.2), 0.0) for values in drawn])}
         (found,) = suspects(sweep, n)
@@ -62,7 +62,7 @@ def test_a_group_that_a_repeat_does_not_show_is_cleared() -> None:
     assert confirm([found], {"latency": np.stack([racks((8,), seed=5)] * 2)}, range(8)) == {found: None}
 
 
-@pytest.mark.parametrize("n", [4, 8, 16, 64])
+@pytest.mark.parametrize("n", [4, 16])
 def test_nodes_that_are_alike_make_no_groups(n: int) -> None:
     for seed in range(20):
         assert not groups_of(np.random.default_rng(seed).normal(0, 0.05, n * (n - 1) // 2), n).any()

@@ -76,9 +76,8 @@ def test_whitened_values_are_independent_and_alike() -> None:
 
 @pytest.mark.parametrize(("rho", "launches"), [(0.0, 16), (0.3, 24), (0.8, 8), (0.9, 24)])
 def test_many_cells_show_the_correlation_of_their_launches(rho: float, launches: int) -> None:
-    assert pooled_correlation(
-        autoregressive(rho, 400, launches, np.random.default_rng([5, launches])), 0.0
-    ) == pytest.approx(rho, abs=0.04)
+    cells = autoregressive(rho, 400, launches, np.random.default_rng([5, launches]))
+    assert pooled_correlation(cells, 0.0) == pytest.approx(rho, abs=0.04)
 
 
 def test_caution_adds_the_standard_error_of_so_many_cells() -> None:

@@ -13,6 +13,7 @@ from omb_py.suites.workloads.data_parallel import wrapped
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.models import NAMES, model
 from tests.suites.workloads.test_families import SMALL, step, text_of
+from tests.support.tiers import few_quick
 
 GPT = model("gpt2-124m")
 LAYERS = 12 * 12 * 768**2
@@ -40,8 +41,10 @@ class TestProducts:
 
 
 class TestHowMuch:
-    @pytest.mark.parametrize("name", ["ddp", "horovod", "ring", "zero", "fsdp"])
-    @pytest.mark.parametrize("which", ["mlp", "resnet50", "gpt2-124m"])
+    @pytest.mark.parametrize(
+        ("name", "which"),
+        [("ddp", "mlp"), ("horovod", "resnet50"), ("ring", "gpt2-124m"), ("zero", "mlp"), ("fsdp", "gpt2-124m")],
+    )
     def test_a_step_of_data_parallel_training_is_six_operations_a_parameter_and_token(
         self, name: str, which: str
     ) -> None:
@@ -139,7 +142,7 @@ class TestWhere:
 
 
 class TestOnTheSimulatedBackend:
-    @pytest.mark.parametrize("name", ["ddp", "tensor", "pipeline", "moe"])
+    @pytest.mark.parametrize("name", few_quick(["ddp", "pipeline", "tensor", "moe"], 2))
     def test_right_bytes_beside_it(self, name: str) -> None:
         assert step(text_of(name, f"{SMALL[name]},compute=matmul"), 4, validate=True).wrong_bytes == 0
 

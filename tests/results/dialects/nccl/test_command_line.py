@@ -12,6 +12,7 @@ from omb_py.cli import main
 from omb_py.errors import UsageError
 from omb_py.results.dialects.nccl.command_line import benchmark_of, translate
 from tests.support.machines.standin import library, needs_compiler
+from tests.support.tiers import few_quick
 
 IN_A_JOB = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "8", "PMI_RANK": "0", "PMI_SIZE": "8"}
 
@@ -139,7 +140,7 @@ def test_a_variable_without_an_equal_is_refused() -> None:
 
 @pytest.mark.mpi
 @needs_compiler
-@pytest.mark.parametrize("program", ["./build/all_reduce_perf", "all_gather_perf"])
+@pytest.mark.parametrize("program", few_quick(["all_gather_perf", "./build/all_reduce_perf"]))
 def test_a_line_of_their_readme_is_measured_and_printed_in_their_text(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
