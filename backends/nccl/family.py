@@ -93,7 +93,7 @@ NCCL: Final = NvidiaFamily(
     f"pip install nvidia-nccl-cu13 (or -cu12, as the driver), {_IN_VARIABLE} OMB_PY_NCCL",
 )
 _OF_RCCL: Final = {
-    "alltoallv": ("ncclAllToAllv", "send sent_counts sent_at recv received_counts received_at dtype comm stream"),
+    "alltoallv": ("ncclAllToAllv", "send sent_counts sent_at recv received_counts received_at dtype comm stream")
 }
 RCCL: Final = NcclFamily(
     "RCCL",

@@ -21,15 +21,7 @@ from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.t_test import Estimate, detectable, launches_needed, ratio_of, rounding, welch_of_rounded
 
 Verdict = Literal["SLOWER", "LIKELY SLOWER", "FASTER", "LIKELY FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]
-WORDS: tuple[Verdict, ...] = (
-    "SLOWER",
-    "LIKELY SLOWER",
-    "FASTER",
-    "LIKELY FASTER",
-    "SAME",
-    "UNCLEAR",
-    "NOT COMPARABLE",
-)
+WORDS: tuple[Verdict, ...] = ("SLOWER", "LIKELY SLOWER", "FASTER", "LIKELY FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE")
 """Worst first, as a report lists them."""
 OPEN: frozenset[Verdict] = frozenset({"LIKELY SLOWER", "LIKELY FASTER", "UNCLEAR", "NOT COMPARABLE"})
 """Verdicts that decide nothing."""

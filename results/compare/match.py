@@ -265,15 +265,11 @@ def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) 
             for side, rows in zip(SIDES, (base, new), strict=True)
         }
         if all(launches.values()):
-            ordered = _ordered(launches["BASE"], launches["NEW"], nights, may_pair=_all_ours((*base, *new)))
-            rounds.append(ordered)
+            # the start times of imported launches are those of their files: they show nights, but no turns
+            ours = all(row.get(SOURCE) == OURS for row in (*base, *new))
+            rounds.append(_ordered(launches["BASE"], launches["NEW"], nights, may_pair=ours))
     limited = any(row.get("sync_limited") for row in (*base, *new))
     return MatchedCell(base[0], new[0], tuple(rounds), statistic, limited)
-
-
-def _all_ours(rows: Sequence[Row]) -> bool:
-    # the start times of imported launches are those of their files: they show nights, but no turns
-    return all(row.get(SOURCE) == OURS for row in rows)
 
 
 PILOT_ROUND = 0

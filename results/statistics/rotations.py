@@ -72,11 +72,7 @@ class Rotations:
     """
 
     def __init__(
-        self,
-        differences: Array,
-        kinds: Indices,
-        floors: Array,
-        turns: Callable[[int], Array] = directions,
+        self, differences: Array, kinds: Indices, floors: Array, turns: Callable[[int], Array] = directions
     ) -> None:
         """Prepare the pairs.
 

@@ -37,11 +37,6 @@ _MANY = 50_000
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
-def journal_path(store: str | Path, launch_id: str) -> Path:
-    """The path of a launch's journal."""
-    return Path(store) / FOLDER / f"{launch_id}{SUFFIX}"
-
-
 def recover_command(store: str | Path) -> str:
     """The shell command that turns journals into rows of the store."""
     return f"omb-py results recover --store {shlex.quote(str(store))}"
@@ -63,7 +58,7 @@ class Journal:
             ValueError: this launch already has a journal.
         """
         self.store = Path(store)
-        self.path = journal_path(store, launch_id)
+        self.path = Path(store) / FOLDER / f"{launch_id}{SUFFIX}"
         self.launch_id = launch_id
         self.cells = 0
         """Finished cells."""

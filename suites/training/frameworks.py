@@ -127,7 +127,7 @@ class TensorFlow(Framework):
 _OURS: Final = (Torch(), DeepSpeed(), TensorFlow())
 OURS: Final[Mapping[str, Framework]] = {framework.name: framework for framework in _OURS}
 _NOT_HERE: Final = {
-    "horovod": "its last release, 0.28, does not compile with PyTorch since 2.1: its rule is the workload horovod",
+    "horovod": "its last release, 0.28, does not compile with PyTorch since 2.1: its rule is the workload horovod"
 }
 """Frameworks that are asked for, and why there is none."""
 

@@ -233,10 +233,7 @@ def join(group: dist.ProcessGroup) -> Tensor:
     one_host = len({address.rpartition(":")[0] for address in every}) == 1
     workers = [f"127.0.0.1:{address.rpartition(':')[2]}" if one_host else address for address in every]
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        tf.train.ClusterSpec({"worker": workers}),
-        task_type="worker",
-        task_id=dist.get_rank(group),
-        rpc_layer="grpc",
+        tf.train.ClusterSpec({"worker": workers}), task_type="worker", task_id=dist.get_rank(group), rpc_layer="grpc"
     )
     with _quiet():
         return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)

@@ -170,7 +170,7 @@ def run_accept(
         baseline,
         correctness=not no_correctness,
         quiet=quiet,
-        command=f"omb-py {' '.join(_quoted_command())}",
+        command=f"omb-py {' '.join(map(shlex.quote, redact_words(sys.argv[1:])))}",
         resume=run or resume,
     )
     if logs:
@@ -200,8 +200,3 @@ def show(verdicts: AcceptReport, form: str = "table", output: Sequence[Path] = (
         return acceptance_page(verdicts)
 
     return write_report(document_of(verdicts, strict), form, output, page)
-
-
-def _quoted_command() -> list[str]:
-    """The words of the command line, quoted for a shell, with secrets removed."""
-    return [shlex.quote(text) for text in redact_words(sys.argv[1:])]

@@ -31,13 +31,9 @@ def _numbers(data: Bytes) -> list[int]:
     return out
 
 
-def _ndarray(data: Bytes, dtype: str) -> NDArray[np.generic]:
-    return data.copy().view(DTYPES[dtype].numpy)
-
-
 _MAKE: Final[Mapping[str, Callable[[Bytes, str], object]]] = {
     "bytes": lambda data, dtype: data.tobytes(),
-    "ndarray": _ndarray,
+    "ndarray": lambda data, dtype: data.copy().view(DTYPES[dtype].numpy),
     "list": lambda data, dtype: _numbers(data),
     "dict": lambda data, dtype: {f"key{k}": number for k, number in enumerate(_numbers(data))},
     "dataclass": lambda data, dtype: [Record(*pair) for pair in data.view(np.int64).reshape(-1, 2).tolist()],

@@ -34,15 +34,7 @@ from omb_py.orchestrate.accept.criterion_cells import (
     with_mock_ups,
 )
 from omb_py.orchestrate.accept.launches import AcceptLaunches
-from omb_py.orchestrate.accept.progress_log import (
-    BESIDE,
-    PERFORMANCE,
-    Begun,
-    ProgressLog,
-    Step,
-    log_of,
-    read_log,
-)
+from omb_py.orchestrate.accept.progress_log import BESIDE, PERFORMANCE, Begun, ProgressLog, Step, log_of, read_log
 from omb_py.orchestrate.launching.machine_state import machine_facts, say_what_disturbs
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
@@ -210,7 +202,8 @@ class _Acceptance:
         out.hosts, out.libraries = list(seen.hosts), list(seen.libraries)
         self._name_job(out)
         out.launches, out.command = len(seen.launches), self.asked.command
-        out.files = _hashed([Path(path) for path in seen.files])
+        present = [path for path in map(Path, seen.files) if path.is_file()]  # others were merged or moved meanwhile
+        out.files = [(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in present]
         out.baseline = self.evidence.baseline_word
         out.beside = " ".join(self.how.background_job) if any(c.source == "interference" for c in self.criteria) else ""
         out.seconds = time.monotonic() - began
@@ -512,8 +505,3 @@ def _check_rule(how: Accepting, criteria: Sequence[Criterion], suite: Suite) -> 
         s.key == "repeat-for" for s in (*suite.defaults, *(o for e in suite.entries for o in e.options))
     ):
         raise UsageError(f'{soaked.at}: criterion {soaked.id} needs passes: write repeat-for = "2h" under [defaults]')
-
-
-def _hashed(paths: Sequence[Path]) -> list[tuple[str, str]]:
-    """Return files with their SHA-256; files that were merged or moved meanwhile are left out."""
-    return [(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths if path.is_file()]

@@ -158,12 +158,7 @@ def _check(
 
 
 def _rounds(
-    run: Run,
-    kept: Kept,
-    plans: Sequence[LaunchPlan],
-    rules: GuidelineRules,
-    launches: int,
-    within_s: float | None,
+    run: Run, kept: Kept, plans: Sequence[LaunchPlan], rules: GuidelineRules, launches: int, within_s: float | None
 ) -> GuidelineReport:
     shared, began = run.request, time.monotonic()
     until = began + within_s if within_s else None

@@ -19,12 +19,7 @@ from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
 from omb_py.orchestrate.compare.measurer import ResumableMeasurer
 from omb_py.orchestrate.compare.pilot import USUAL, BudgetTooShort
 from omb_py.orchestrate.compare.same_work import shared_work
-from omb_py.orchestrate.compare.stored_pairs import (
-    declared_design,
-    keep_plan,
-    planned_before,
-    stored_pairs,
-)
+from omb_py.orchestrate.compare.stored_pairs import declared_design, keep_plan, planned_before, stored_pairs
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.launching.machine_state import machine_facts, say_what_disturbs
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches

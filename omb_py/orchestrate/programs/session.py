@@ -19,12 +19,7 @@ from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, side
 from omb_py.orchestrate.compare.measurer import ResumableMeasurer
 from omb_py.orchestrate.compare.pilot import BudgetTooShort
 from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, FEWEST
-from omb_py.orchestrate.compare.stored_pairs import (
-    declared_design,
-    keep_plan,
-    planned_before,
-    stored_pairs,
-)
+from omb_py.orchestrate.compare.stored_pairs import declared_design, keep_plan, planned_before, stored_pairs
 from omb_py.orchestrate.launching.machine_state import OtherWork, machine_facts, observe, say_what_disturbs
 from omb_py.orchestrate.programs.clock_limits import clock_limits, why_other_limits
 from omb_py.orchestrate.programs.command import OUT, SideProgram

@@ -15,10 +15,6 @@ _NAMED = 8
 """Cells that a line names at most."""
 
 
-def pass_of(row: Row) -> int:
-    return int((row.get("parameters") or {}).get(PASS, 0))
-
-
 def _cell_of(row: Row) -> CellName:
     return row["benchmark"], row["backend"], row["binding"], row["dtype"], row["op"], row["size_bytes"]
 
@@ -34,7 +30,7 @@ class PassDrift:
 
     def add(self, row: Row) -> str:
         """Add a row. Returns the line of the pass before when the row begins another pass, else an empty text."""
-        number = pass_of(row)
+        number = int((row.get("parameters") or {}).get(PASS, 0))
         if not number:
             return ""
         line = self.line() if self.number and number != self.number else ""

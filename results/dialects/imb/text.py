@@ -154,12 +154,7 @@ class Header:
         if self.imported is not None:
             return {name: self.imported.get(name, "") for name in ("Machine", "System", "Release", "Version")}
         uname = platform.uname()
-        return {
-            "Machine": uname.machine,
-            "System": uname.system,
-            "Release": uname.release,
-            "Version": uname.version,
-        }
+        return {"Machine": uname.machine, "System": uname.system, "Release": uname.release, "Version": uname.version}
 
     def _types(self) -> str:
         """The types as IMB names them: bytes for messages, floats for reductions; what was asked for, where it was.
