@@ -47,8 +47,10 @@ def test_without_a_name_nothing_is_changed() -> None:
     assert own_mpi_variables({}) == {} == own_mpi_variables({VARIABLE: ""})
 
 
-@pytest.mark.parametrize("folder", ["lib", "lib64", "lib/release", "."])
-@pytest.mark.parametrize(("name", "sign"), [("12", MPICH), ("40", OPEN_MPI)])
+@pytest.mark.parametrize(
+    ("folder", "name", "sign"),
+    [("lib", "12", MPICH), ("lib64", "40", OPEN_MPI), ("lib/release", "12", MPICH), (".", "40", OPEN_MPI)],
+)
 def test_a_prefix(tmp_path: Path, folder: str, name: str, sign: bytes) -> None:
     file = library(tmp_path / "mpi" / folder / f"libmpi.so.{name}", sign)
     (file.parent / "libmpi.so").write_text("INPUT(libmpi.so.12)")  # a text for linkers

@@ -97,8 +97,7 @@ class TestWithFault:
         what, world = cell("bcast", size), World(rank, 2)
         assert (spoiled.program(world, what) != BENCHMARKS["bcast"].program(world, what)) == hit
 
-    @pytest.mark.parametrize("name", ["latency", "bw", "bibw", "bcast", "allreduce", "allgather", "alltoall"])
-    @pytest.mark.parametrize("rank", [0, 1])
+    @pytest.mark.parametrize(("name", "rank"), [("latency", 0), ("bibw", 1), ("bcast", 1), ("allreduce", 0)])
     def test_a_flip_makes_the_cell_fail(self, name: str, rank: int) -> None:
         spoiled = with_fault(BENCHMARKS[name], InjectedFault("flip", rank))
         done = measure(session(2), spoiled, cell(name, validate=True, iterations=11))

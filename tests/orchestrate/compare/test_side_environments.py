@@ -99,8 +99,7 @@ def test_a_module_that_is_not_there(name: str) -> None:
         where_of("NEW", SideSpec(modules=[name]), {**os.environ, **MODULES})
 
 
-@pytest.mark.parametrize("name", ["nosuch/1", "quiet/1"])
-@pytest.mark.parametrize("in_order", [("good/1", "{}"), ("{}", "good/1")])
+@pytest.mark.parametrize(("name", "in_order"), [("nosuch/1", ("good/1", "{}")), ("quiet/1", ("{}", "good/1"))])
 def test_of_two_modules_one_that_is_not_there_is_named(name: str, in_order: tuple[str, str]) -> None:
     """A side that has only some of its modules would measure something that nobody asked for."""
     modules = [text.format(name) for text in in_order]

@@ -57,6 +57,14 @@ PREFIXES = {
     "an answer to a mail": "> > ",
     "pdsh of a launcher's": "node01: [1,0]<stdout>:",
     "a collector's of a launcher's": "2024-03-01T12:00:01Z 0: ",
+    "CRI, /var/log/pods": "2024-03-01T12:00:01.123456789Z stdout F ",
+    "Ray": "(main pid=4711) ",
+    "Ray on another node": "(main pid=4711, ip=10.0.0.1) ",
+    "podman-compose": "[launcher] | ",
+    "syslog": "<14>Mar  1 12:00:01 node01 slurm[812]: ",
+    "Airflow": "[2024-03-01, 12:00:01 UTC] {subprocess.py:93} INFO - ",
+    "Python's logging": "2024-03-01 12:00:01,123 - bench - INFO - ",
+    "loguru": "2024-03-01 12:00:01.123 | INFO     | bench:run:12 - ",
 }
 OTHERS = (
     "job starts on node01",

@@ -72,8 +72,7 @@ def test_quantile_is_scipys(p: float, freedom: float) -> None:
     assert t.quantile(p, freedom) == pytest.approx(stats.t.ppf(p, freedom), rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [0.01, 0.01 / 120])
-@pytest.mark.parametrize("n", [5, 8, 10, 20, 30])
+@pytest.mark.parametrize(("n", "alpha"), [(5, 0.01), (8, 0.01 / 120), (30, 0.01 / 120)])
 def test_the_detectable_change_has_the_power_that_it_says(n: int, alpha: float) -> None:
     estimate = t.Estimate(0.0, 0.02 * math.sqrt(2 / n), n - 1.0, n, n, paired=True)
     nc = math.log(t.detectable(estimate, alpha, 0.8)) / estimate.error

@@ -29,15 +29,14 @@ class Theirs(Framework):
 
 
 @pytest.mark.parametrize("framework", OURS.values(), ids=lambda framework: framework.name)
-@pytest.mark.parametrize("model", ["mlp", "resnet50", "gpt2-124m", "gpt2-124m:layers=1"])
+@pytest.mark.parametrize("model", ["mlp", "gpt2-124m:layers=1"])
 def test_each_layout_has_a_workload_of_the_same_model(framework: Framework, model: str) -> None:
     for layout in framework.layouts:
         name, _, more = model.partition(":")
         training = parse_training(f"{name}:framework={framework.name},parallel={layout},{more}")
         workload = parse_workload(training.workload)
         assert workload.calls(0, 2)
-        published = {"mlp": 669_706, "resnet50": 25_557_032, "gpt2-124m": 124_439_808, "gpt2-124m:layers=1": 46_473_216}
-        assert workload.values["model"].parameters == published[model]
+        assert workload.values["model"].parameters == {"mlp": 669_706, "gpt2-124m:layers=1": 46_473_216}[model]
 
 
 def test_what_torch_trains_is_stored_as_before() -> None:

@@ -90,8 +90,7 @@ def test_allreduce_in_place_and_with_a_rest() -> None:
         assert runner.memory(rank, "send")[8:].tolist() == [rank, rank]
 
 
-@pytest.mark.parametrize("dtype", KINDS)
-@pytest.mark.parametrize("root", range(RANKS))
+@pytest.mark.parametrize(("root", "dtype"), [(0, "int8"), (1, "bfloat16"), (2, "complex64")])
 def test_bcast(root: int, dtype: str) -> None:
     n = COUNT * DTYPES[dtype].itemsize
     runner = collective(steps.bcast(Region("send", 0, n), root, dtype), n, 0)

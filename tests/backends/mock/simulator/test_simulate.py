@@ -276,7 +276,7 @@ def test_a_collective_that_one_rank_leaves_out() -> None:
         load(programs).run(0, 0, 1)
 
 
-@pytest.mark.parametrize("name", ["allreduce", "bcast", "alltoall", "allgather"])
+@pytest.mark.parametrize("name", ["allreduce", "bcast"])
 def test_an_injected_hang(name: str) -> None:
     runner = benchmark(name, 4, 8, "hang=2:8:17,nodes=2")
     runner.run(0, 0, 17)

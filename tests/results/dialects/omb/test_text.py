@@ -151,21 +151,6 @@ class TestRows:
 
 
 class TestTitles:
-    def test_odd_titles(self) -> None:
-        """The spellings of OMB that no rule gives."""
-        odd = {
-            "alltoall_persistent": "MPI All-to-All Personalized Exchange Persistent Latency",
-            "ialltoall": "MPI Non-blocking All-to-All Latency",
-            "ialltoallv": "MPI Non-blocking All-to-Allv Personalized Exchange Latency",
-            "ibcast": "MPI Non-Blocking Broadcast Latency",
-            "ineighbor_allgatherv": "MPI Non-blocking Neighborhood Allgatherv Latency",
-            "ineighbor_alltoallv": "MPI Non-blocking Neighborhood Alltoallv Latency",
-            "ineighbor_alltoall": "MPI Non-blocking Neighborhood Alltoall Latency",
-            "get_latency": "MPI_Get latency",
-            "put_bibw": "MPI_Put Bi-directional Bandwidth",
-        }
-        assert {name: TITLES[name].line() for name in odd} == {n: f"# OSU {text} Test v7.5" for n, text in odd.items()}
-
     def test_the_accelerator_stands_after_mpi_except_where_omb_forgets_it(self) -> None:
         assert TITLES["allreduce"].line("-CUDA") == "# OSU MPI-CUDA Allreduce Latency Test v7.5"
         assert TITLES["put_latency"].line("-ROCM") == "# OSU MPI_Put-ROCM Latency Test v7.5"
