@@ -15,7 +15,7 @@ from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each_family
 
 
-@pytest.mark.parametrize("name", one_of_each_family(BENCHMARKS))
+@pytest.mark.parametrize("name", [*one_of_each_family(BENCHMARKS), "init", "bcast_mt", "latency_mt"])
 def test_every_benchmark(name: str) -> None:
     """Each has a timed line, its formula, its counts and its rank rule, in lines that fit a terminal."""
     benchmark = find(name)

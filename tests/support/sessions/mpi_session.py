@@ -18,9 +18,8 @@ from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, R
 from omb_py.engine.samples import LapTimes
 from omb_py.engine.session import StepFailed
 from omb_py.options.table import change_cell, make_cell
-from omb_py.suites.registry import BENCHMARKS, find
+from omb_py.suites.registry import find
 from tests.support import served as first_come
-from tests.support.kinds import checkable, one_of_each
 
 CELL = make_cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
 
@@ -116,19 +115,18 @@ def rotating(session: Any, binding: str) -> Any:
     return {"buf": memory.tolist(), "samples": table.shape, "least": int(table.min())}
 
 
-ON_MORE_RANKS = ("bcast", "allreduce", "allgather", "alltoallv", "igather", "scatter_persistent", "neighbor_alltoallw")
-"""Ranks that outnumber cores spin, and a benchmark takes a second."""
+SPOILED = ("bcast", "allreduce", "allgather", "alltoallv", "igather", "scatter_persistent", "neighbor_alltoallw")
+SPOILED += ("latency", "bw", "put_latency")
+"""Of each way in which bytes arrive; the simulated ranks try all others (tests/engine/measuring/test_validate.py)."""
 
 
 def spoiled(ranks: int) -> list[str]:
-    """The benchmarks in which a byte is inverted: this session's library was not asked for calls from threads."""
-    kinds = [b for b in BENCHMARKS.values() if checkable(b) and b.ranks.admits(ranks) and not b.ranks.over_nodes]
-    alone = [b.name for b in kinds if b.needs.thread_level != "multiple"]
-    return one_of_each(alone) if ranks == 2 else [name for name in alone if name in ON_MORE_RANKS]
+    """The benchmarks in which a byte is inverted."""
+    return [name for name in SPOILED if find(name).ranks.admits(ranks)]
 
 
 def corrupted(session: Any, binding: str) -> Any:
-    """One byte inverted on the last rank must be found by the checks of every benchmark."""
+    """One byte inverted on the last rank must be found by the checks of a benchmark."""
     from omb_py.testing.faults import parse_fault, with_fault
 
     found = {}
