@@ -40,20 +40,9 @@ _ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
 COLUMNS = tuple(
     dict.fromkeys(
         (
-            "run_id",
-            "launch_id",
-            "launch_index",
-            "started_at",
-            "library_version",
-            "environment_key",
-            "comparability_key",
-            "bytes_total",
-            "bw_formula",
-            "parameters",
-            "tags",
-            *STATISTIC_COLUMNS,
-            *WHO,
-            *COMPARED,
+            *("run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key"),
+            *("comparability_key", "bytes_total", "bw_formula", "parameters", "tags"),
+            *(*STATISTIC_COLUMNS, *WHO, *COMPARED),
         )
     )
 )

@@ -46,33 +46,10 @@ _NOT_WHAT = frozenset({"pass"})
 COLUMNS = tuple(
     dict.fromkeys(
         (
-            "run_id",
-            "launch_id",
-            "launch_index",
-            "started_at",
-            "benchmark",
-            "family",
-            "library",
-            "library_version",
-            "metric",
-            "unit",
-            "value",
-            "median_us",
-            "mean_us",
-            "p99_us",
-            "iterations",
-            "sync_limited",
-            "validated",
-            "comparability_key",
-            "environment_key",
-            "tags",
-            "metrics",
-            "bytes_per_rank",
-            "hosts",
-            "source",
-            *_WHO,
-            *_HOW,
-            *COMPARED,
+            *("run_id", "launch_id", "launch_index", "started_at", "benchmark", "family", "library", "library_version"),
+            *("metric", "unit", "value", "median_us", "mean_us", "p99_us", "iterations", "sync_limited", "validated"),
+            *("comparability_key", "environment_key", "tags", "metrics", "bytes_per_rank", "hosts", "source"),
+            *(*_WHO, *_HOW, *COMPARED),
         )
     )
 )

@@ -24,21 +24,8 @@ from omb_py.results.compare.judge import CompareRules
 
 COMMAND = "command"
 _TOP = ("name", "launches", "rounds", "delta", "tail-delta", "time-budget", "strict", COMMAND)
-_OF_COMMAND = (
-    "name",
-    "run",
-    "base",
-    "new",
-    "read",
-    "metric",
-    "set",
-    "env",
-    "module",
-    "pip",
-    "expect-library",
-    "timeout",
-)
 _STARTED = ("run", "base", "new")
+_OF_COMMAND = ("name", *_STARTED, "read", "metric", "set", "env", "module", "pip", "expect-library", "timeout")
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,20 +274,9 @@ def to_imb(rows: Iterable[Row], each_group: bool = False, provenance: Provenance
 
 def table_of(row: Row) -> tuple[object, ...]:
     parameters = {name: value for name, value in (row.get("parameters") or {}).items() if name != "defects"}
-    shared = (
-        "launch_id",
-        "benchmark",
-        "ranks",
-        "threads",
-        "backend",
-        "library_version",
-        "binding",
-        "device",
-        "dtype",
-        "op",
-    )
-    options = ("buffer", "window", "root", "in_place", "process_sync", "cache")
-    return (*(row.get(name) for name in (*shared, *options)), tuple(sorted(parameters.items())))
+    who = ("launch_id", "benchmark", "ranks", "threads", "backend", "library_version", "binding")
+    how = ("device", "dtype", "op", "buffer", "window", "root", "in_place", "process_sync", "cache")
+    return (*(row.get(name) for name in (*who, *how)), tuple(sorted(parameters.items())))
 
 
 def _launch(tables: Sequence[Sequence[Row]], each_group: bool, provenance: Provenances) -> str:
