@@ -63,11 +63,6 @@ def test_three_nights_far_from_the_others_are_a_level() -> None:
     assert [change.at for change in change_points(x)] == [20, 23]
 
 
-def test_it_is_deterministic() -> None:
-    x = series([(20, 10.0), (20, 10.8)], 0.02, 1)
-    assert change_points(x) == change_points(x)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["normal", "heavy", "bimodal"])
 def test_false_alarms_are_as_rare_as_said(shape: str) -> None:

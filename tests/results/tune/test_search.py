@@ -151,17 +151,6 @@ def test_a_size_that_gains_hardly_more_than_the_margin_does_not_hide_where_the_g
     assert chosen[last + 1] == 0, "the next size of the list was measured too"
 
 
-def test_one_slow_launch_drops_nobody() -> None:
-    times = {0: 10.0, 1: 5.0, 2: 9.0, 3: 9.5}
-    search = Search((8,), len(times), DESIGN)
-    for block in range(3):
-        assert search.next_block()
-        slow = {1: 1.5 if block == 1 else 1.0}
-        search.add({c: {0: math.log(us * slow.get(c, 1.0)) + 0.001 * ((c + block) % 3)} for c, us in times.items()})
-    search.next_block()
-    assert (search.states[0].left, search.choices()) == ([1], {0: 1})
-
-
 def test_two_slow_launches_of_three_drop_nobody() -> None:
     """Candidate 1 is the fastest: one fast launch of three shows it, since nothing makes a launch faster."""
     times = {0: 10.0, 1: 5.0, 2: 5.5, 3: 9.5}
