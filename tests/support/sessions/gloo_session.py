@@ -28,6 +28,7 @@ from omb_py.options.table import change_cell, make_cell, usual_cell
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS
 from omb_py.testing.faults import parse_fault, with_fault
+from tests.support.checked_cells import checked_cell
 from tests.support.conformance import VARIED, complaints
 from tests.support.kinds import checkable
 
@@ -89,7 +90,7 @@ def corrupted(session: Any) -> dict[str, list[Any]]:
         if few and kind.name not in ENOUGH:
             continue
         (size,) = kind.sizes_for(kind.dtype, (256,))
-        cell = make_cell(kind, "gloo", "torch", size, iterations=2, auto=False, warmup=0, window=2, validate=True)
+        cell = checked_cell(kind, "gloo", "torch", size, 2, warmup=0, window=2)
         spoiled = with_fault(kind, parse_fault(f"flip:{session.size - 1}"))
         done = measure(session, spoiled, CAPABILITIES.fitted(kind, cell, usual_cell(kind)))
         found[kind.name] = [done.validated, done.wrong_bytes]
@@ -100,9 +101,7 @@ def synchronised(session: Any) -> dict[str, Any]:
     """Each kind of synchronisation: validated samples, and its skew."""
     kind, found = BENCHMARKS["allgather"], {}
     for sync in SYNCS:
-        cell = make_cell(
-            kind, "gloo", "torch", 64, process_sync=sync, iterations=5, auto=False, warmup=1, validate=True
-        )
+        cell = checked_cell(kind, "gloo", "torch", 64, 5, process_sync=sync)
         done = measure(session, arranged(kind), cell)
         found[sync] = [done.validated, done.iterations, session.skew(sync)]
     return found
@@ -113,7 +112,7 @@ def turning(session: Any) -> dict[str, Any]:
     found = {}
     for name in ("bcast", "allreduce", "alltoallv", "igather"):
         kind = BENCHMARKS[name]
-        cell = make_cell(kind, "gloo", "torch", 256, iterations=4, auto=False, warmup=1, validate=True)
+        cell = checked_cell(kind, "gloo", "torch", 256, 4)
         few = replace(kind, program=lambda w, c, of=kind.program: rotated(of(w, c), 4096, 6))
         done = measure(session, few, CAPABILITIES.fitted(kind, cell, usual_cell(kind)))
         found[name] = [done.validated, done.wrong_bytes]

@@ -20,6 +20,7 @@ from omb_py.engine.session import StepFailed
 from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.registry import find
 from tests.support import served as first_come
+from tests.support.checked_cells import checked_cell
 
 CELL = make_cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
 
@@ -133,7 +134,7 @@ def corrupted(session: Any, binding: str) -> Any:
     for name in spoiled(session.size):
         kind = find(name)
         (size,) = kind.sizes_for(kind.dtype, (256,))
-        cell = make_cell(kind, "mpi", binding, size, iterations=4, auto=False, warmup=1, window=4, validate=True)
+        cell = checked_cell(kind, "mpi", binding, size, 4, window=4)
         for fault in ("", f"flip:{session.size - 1}"):
             done = measure(session, with_fault(kind, parse_fault(fault)), cell)
             found[f"{name} {fault}".strip()] = [done.validated, done.wrong_bytes]
@@ -145,11 +146,7 @@ def served(session: Any, binding: str) -> Any:
     if session.size != 3:
         return []
     kind = first_come.benchmark()
-    done = measure(
-        session,
-        kind,
-        make_cell(kind, "mpi", binding, first_come.SIZE, iterations=4, auto=False, warmup=1, validate=True),
-    )
+    done = measure(session, kind, checked_cell(kind, "mpi", binding, first_come.SIZE, 4))
     return [done.validated, done.wrong_bytes]
 
 
@@ -163,8 +160,7 @@ def neighbors(session: Any, binding: str) -> Any:
     for graph in ("graph:0>1,1>0", "graph:0>1,1>0,2>2", *one_way):
         for name in ("neighbor_alltoall", "ineighbor_alltoall", "neighbor_allgather"):
             kind = find(name)
-            more = {"iterations": 4, "auto": False, "warmup": 1, "validate": True}
-            done = measure(session, kind, make_cell(kind, "mpi", binding, 64, neighborhood=graph, **more))
+            done = measure(session, kind, checked_cell(kind, "mpi", binding, 64, 4, neighborhood=graph))
             checked.append([done.validated, done.wrong_bytes])
     return checked
 
@@ -178,7 +174,7 @@ def turning(session: Any, binding: str) -> Any:
     for name in ("bcast", "allreduce", "alltoallv", "iallgather", "bw"):
         if not find(name).ranks.admits(session.size):
             continue
-        cell = make_cell(name, "mpi", binding, 256, iterations=5, auto=False, warmup=1, window=4, validate=True)
+        cell = checked_cell(name, "mpi", binding, 256, 5, window=4)
         for fault in ("", f"flip:{session.size - 1}")[: 1 if name == "alltoallv" else 2]:
             kind = with_fault(find(name), parse_fault(fault))
             few = replace(kind, program=lambda w, c, of=kind.program: rotated(of(w, c), 4096, 6))

@@ -9,9 +9,9 @@ from typing import Any
 
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.buffers import OBJECTS
-from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from omb_py.testing.faults import parse_fault, with_fault
+from tests.support.checked_cells import checked_cell
 
 SIZE = 1 << 19
 """Above mpi4py's threshold for sending a buffer out of band."""
@@ -21,21 +21,8 @@ REDUCING = ("allreduce", "reduce")
 
 def measured(session: Any, name: str, kind: str, size: int, oob: bool, fault: str, dtype: str = "char") -> list[Any]:
     """(validated, wrong bytes, pickled bytes, bytes out of band) of a cell."""
-    cell = make_cell(
-        name,
-        "mpi",
-        "mpi4py",
-        size,
-        dtype=dtype,
-        buffer="object",
-        object_kind=kind,
-        out_of_band=oob,
-        root=session.size - 1,
-        iterations=3,
-        auto=False,
-        warmup=1,
-        validate=True,
-    )
+    kept = {"dtype": dtype, "buffer": "object", "object_kind": kind, "out_of_band": oob, "root": session.size - 1}
+    cell = checked_cell(name, "mpi", "mpi4py", size, 3, **kept)
     done = measure(session, with_fault(find(name), parse_fault(fault)), cell)
     extra = done.extra
     return [done.validated, done.wrong_bytes, extra.get("pickled_bytes"), extra.get("out_of_band_bytes")]

@@ -15,9 +15,9 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import EnvironmentProblem
-from omb_py.options.table import make_cell
 from omb_py.suites.one_sided import BENCHMARKS
 from omb_py.testing.faults import InjectedFault, with_fault
+from tests.support.checked_cells import checked_cell
 
 SIZES = (8, 70_008)
 EVERYWHERE = {"native": ("put_latency", "get_acc_latency", "put_bw"), "mpi4py": ("put_latency",)}
@@ -33,20 +33,8 @@ def cells(binding: str) -> Iterator[tuple[Benchmark, Cell]]:
         for kind in WINDOWS if benchmark.name in EVERYWHERE[binding] else ("allocate",):
             for sync in SYNCS:
                 sizes = benchmark.sizes_for("int32", SIZES)
-                cell = make_cell(
-                    benchmark,
-                    "mpi",
-                    binding,
-                    sizes[turn % len(sizes)],
-                    dtype="int32",
-                    window_kind=kind,
-                    sync=sync,
-                    window=3,
-                    iterations=4,
-                    auto=False,
-                    warmup=1,
-                    validate=True,
-                )
+                how = {"dtype": "int32", "window_kind": kind, "sync": sync, "window": 3}
+                cell = checked_cell(benchmark, "mpi", binding, sizes[turn % len(sizes)], 4, **how)
                 if not (benchmark.refuses and benchmark.refuses(cell)):
                     turn += 1
                     yield benchmark, cell
@@ -74,19 +62,8 @@ def spoiled(session: Any, binding: str) -> Any:
     for benchmark in BENCHMARKS:
         for rank in (0, 1):
             for sync in SPOILED[binding]:
-                cell = make_cell(
-                    benchmark,
-                    "mpi",
-                    binding,
-                    *benchmark.sizes_for("int32", (64,)),
-                    dtype="int32",
-                    sync=sync,
-                    window=3,
-                    iterations=3,
-                    auto=False,
-                    warmup=1,
-                    validate=True,
-                )
+                (size,) = benchmark.sizes_for("int32", (64,))
+                cell = checked_cell(benchmark, "mpi", binding, size, 3, dtype="int32", sync=sync, window=3)
                 if not (benchmark.refuses and benchmark.refuses(cell)):
                     done = measure(session, with_fault(benchmark, InjectedFault("flip", rank)), cell)
                     found[f"spoiled {binding} {benchmark.name} {sync} {rank}"] = done.validated

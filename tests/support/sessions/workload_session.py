@@ -14,11 +14,11 @@ from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Benchmark, Cell
-from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.families import FAMILIES
 from tests.suites.workloads.test_families import SMALL, WRITES, text_of
 from tests.suites.workloads.test_inference import FORMS, WRITTEN, instances_of
+from tests.support.checked_cells import checked_cell
 
 GROUPS = ("fsdp", "gems", "three_d")
 """Families with groups of ranks: tried with mpi4py too."""
@@ -50,7 +50,7 @@ def bindings_of(backend: str, name: str) -> tuple[str, ...]:
 def guideline_cell(mockup: Benchmark, backend: str) -> Cell:
     """A cell of the mock-up, which has groups without a workload."""
     binding = "torch" if backend == "gloo" else "native"
-    return make_cell(mockup, backend, binding, 64, iterations=1, auto=False, warmup=0, validate=True)
+    return checked_cell(mockup, backend, binding, 64, 1, warmup=0)
 
 
 def main(backend: str, ranks: int, out: Path, what: str) -> None:
@@ -65,17 +65,7 @@ def main(backend: str, ranks: int, out: Path, what: str) -> None:
             if name in FAMILIES and "dtype" in FAMILIES[name].settings and "dtype" not in settings:
                 settings = ",".join(filter(None, (settings, "dtype=float32")))
         for binding in bindings_of(backend, name):
-            cell = make_cell(
-                step,
-                backend,
-                binding,
-                0,
-                workload=text_of(name, settings),
-                iterations=1,
-                auto=False,
-                warmup=0,
-                validate=True,
-            )
+            cell = checked_cell(step, backend, binding, 0, 1, workload=text_of(name, settings), warmup=0)
             done = measure(session, step, cell)
             found[f"{name} {binding}"] = {
                 "wrong": done.wrong_bytes,
