@@ -196,7 +196,8 @@ def test_what_has_no_staged_form_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rank"), [("allreduce", 1), *((name, rank) for name in ("reduce", "scatter", "bcast") for rank in (0, 1))]
+    ("name", "rank"),
+    [("allreduce", 1), ("alltoallv", 0), *((name, rank) for name in ("reduce", "scatter", "bcast") for rank in (0, 1))],
 )
 def test_a_rank_copies_what_it_sends_and_what_it_gets(name: str, rank: int) -> None:
     benchmark, world = find(name), World(rank, 3)
