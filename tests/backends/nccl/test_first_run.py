@@ -89,6 +89,7 @@ def test_no_step_may_take_longer_than_the_whole_and_each_has_a_name(call: int, t
 @pytest.mark.parametrize("call", CALLS)
 def test_all_steps_are_ok_on_the_simulated_device(call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMB_PY_NCCL", str(library()))
+    monkeypatch.setenv("STANDIN_VERSION", "23203")
     monkeypatch.setenv("OMB_PY_SIM_DELAY_US", "50")
     words = ["--device", "sim", "--sizes", "64", "--iterations", "3", "--limit", "3400", "--call", str(call)]
     code = first_run.main([str(tmp_path), *words])

@@ -11,7 +11,7 @@ from typing import Any
 
 from omb_py.backends.nccl.capabilities import BINDINGS, NATIVE, missing
 from omb_py.backends.nccl.family import OF_DEVICE
-from omb_py.backends.nccl.library import asked, lacking
+from omb_py.backends.nccl.library import asked, version_of
 from omb_py.engine.program.buffers import ON_DEVICE
 from tests.support.machines.mpi import ROOT
 
@@ -56,22 +56,22 @@ class Part:
     environ: Mapping[str, str] = field(default_factory=dict)
     mpi: str = ""
     """It is for this MPI library alone, on a GPU."""
-    call: str = ""
-    """A function that NCCL must have."""
+    since: tuple[int, ...] = ()
+    """The version of NCCL that it needs; empty: any."""
 
     def applies(self, device: str, mpi: str) -> str:
         """Why it is left out; empty where it is not."""
         if self.mpi and device != "sim" and mpi != self.mpi:
             return f"the MPI library is {mpi or 'missing'}, not {self.mpi}"
-        if self.call and device != "sim" and self.call in lacking(_functions(device)):
-            return f"NCCL here has no {self.call}"
+        if self.since and self.since > (there := _nccl_version(device)):
+            return f"NCCL here is {'.'.join(map(str, there)) or 'missing'}, not {'.'.join(map(str, self.since))}"
         return ""
 
 
-def _functions(device: str) -> Sequence[str]:
-    """Optional functions of the NCCL that a device uses."""
+def _nccl_version(device: str) -> tuple[int, ...]:
+    """The version of the NCCL that a device uses; empty where there is none."""
     answers = map(asked, OF_DEVICE[device].candidates())
-    return next((answer["has"] for answer in answers if "error" not in answer), ())
+    return next((version_of(answer["version"]) for answer in answers if "error" not in answer), ())
 
 
 def every(*names: str, **options: Any) -> Entry:
@@ -140,7 +140,7 @@ def parts(device: str) -> tuple[Part, ...]:
         Part(
             "nccl 2.29",
             (every(*PUTS), every("comm_shrink", "comm_grow", validation=None, message_size=None, iterations=10)),
-            call="ncclPutSignal",
+            since=(2, 29),
         ),
         Part("mpi staged", (*of_mpi, every("iallreduce", cuda_target=["cpu", "gpu", "both"])), environ=STAGED),
         # staged instead would pass, too
