@@ -43,7 +43,7 @@ class OddCount:
         """``MVAPICH-Plus 4.1 is 1.15× slower at 64 GPUs than its own scaling suggests, in 4 benchmarks``."""
         return (
             f"{self.side.name} is {theme.amount(self.ratio)}× slower at {self.count} {counted} than its scaling "
-            f"suggests, in {plural(self.benchmarks, 'benchmark')}: no other library bends there"
+            f"suggests, in {plural(self.benchmarks, 'benchmark')}: no other library slows down there"
         )
 
 

@@ -201,5 +201,6 @@ def _nothing(store: Path, selection: StoreSelection, skipped: Sequence[tuple[str
     if selection:
         return f"No cell of {store} fits {selection.text()}. What there is: omb-py results list --store {store}"
     if skipped:
-        return f"None of the {plural(len(skipped), 'file')} of {store} can be read by this omb-py; why stands below."
+        unread = f"{plural(len(skipped), 'file')} that this omb-py cannot read"
+        return f"The store {store} has {unread}; the reasons stand below."
     return f"The store {store} is empty. To measure something: omb-py allreduce -n 2 --store {store}"

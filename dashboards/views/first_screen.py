@@ -408,8 +408,8 @@ def _certainty(screen: FirstScreen) -> str:
         return ""
     span = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
     return (
-        f"How sure? {span} launches a side in each cell. If nothing had changed, the chance that any cell here "
-        f"were called slower or faster would be at most {100 * ALPHA * len(tables):g} %"
+        f"How sure? {span} launches a side in each cell. Where nothing changed, the chance that even "
+        f"one cell here is called slower or faster is at most {100 * ALPHA * len(tables):g} %"
     )
 
 

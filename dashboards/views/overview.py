@@ -127,7 +127,7 @@ def overview(cells: Cells) -> Iterator[Shown]:
     lines = [_line(cells, names, row) for row in records(sides.reset_index().head(MOST_LINES))]
     left = len(sides) - len(lines)
     more = f"; the first {MOST_LINES} of {plural(len(sides), 'line')}: filters show the others" if left else ""
-    caption = f"Medians over launches; the last column draws the figures of a line{more}"
+    caption = f"Medians over launches; the command in the last column draws the line{more}"
     yield Shown(View("overview", summary([rows]), caption, None, **table(_HEADS, lines)))
 
 
@@ -140,11 +140,11 @@ def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
     left = len(newest) - len(lines)
     more = f"; {plural(left, 'benchmark')} more in the tab Cell" if left else ""
     how = (
-        f"No base: only {listed(sides)} measured. For one, measure the same with another version or library into this "
-        f"store: {command} --store {shlex.quote(str(cells.store))}; then omb-py compare BASE NEW judges two runs"
+        f"No base: only {listed(sides)} measured. To get one, measure the same with another version or library: "
+        f"{command} --store {shlex.quote(str(cells.store))}. Then type omb-py compare BASE NEW, the ids of two runs"
     )
     title = "Each benchmark, on the most ranks that it ran on"
-    numbers = table(("benchmark", "ranks", "time", "at most"), lines)
+    numbers = table(("benchmark", "ranks", "time", "highest rate"), lines)
     return Shown(View("headline", title, f"{how}{more}.", None, **numbers), cells.timed)
 
 

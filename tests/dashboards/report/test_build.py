@@ -103,7 +103,7 @@ def test_a_store_of_a_newer_schema(tmp_path: Path, cell, monkeypatch: pytest.Mon
         write_launch(tmp_path / "s", [plain({**row, "started_at": row["started_at"].isoformat()})], {})
     assert main(["report", str(tmp_path / "s"), "-o", str(tmp_path / "r.html")]) == 3
     text = (tmp_path / "r.html").read_text()
-    assert "None of the 1 file of" in text and "update omb-py" in text
+    assert "1 file that this omb-py cannot read" in text and "update omb-py" in text
     assert "the rest is shown" not in text, "there is no rest"
 
 
