@@ -23,11 +23,15 @@ class Omb(Dialect):
 
     def translate_line(self, words: Sequence[str]) -> list[str] | None:
         """A line that begins with a program of OMB for NCCL and RCCL, such as ``osu_xccl_allreduce``."""
-        from omb_py.results.dialects.omb.titles import TITLES
+        from omb_py.results.dialects.omb.titles import TITLED_LIBRARIES, TITLES
 
         program, *rest = words
         name = program.lower().removeprefix("osu_xccl_")
-        return [name, "--backend", "nccl", *rest] if name != program.lower() and name in TITLES else None
+        return (
+            [name, "--backend", TITLED_LIBRARIES["NCCL"][0], *rest]
+            if name != program.lower() and name in TITLES
+            else None
+        )
 
     def transcript(self) -> Transcript:
         from omb_py.results.dialects.omb.transcript import OmbTranscript
