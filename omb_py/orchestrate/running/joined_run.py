@@ -249,6 +249,8 @@ def _measure(
         session.close()
         if problem is not None:
             raise problem
+        if joined.rank > 0 and code != OK:
+            let_rank_0_speak()
         return RunOutcome(code, "", root=joined.rank == 0)
     try:
         link = Link.connect(address, token, agent=agent_of_this_node)
