@@ -134,7 +134,7 @@ def test_one_slowdown_of_several_benchmarks_is_one_line(tmp_path: Path) -> None:
     assert made.first[0].title == "NCCL 2.27.3 against 2.21.5: 18 of 234 cells slower, 216 faster"
     assert made.first[0].caption.startswith("2 to 64 GPUs · 1 to 16 nodes · NVIDIA A100-SXM4-40GB · both versions")
     assert made.first[1].caption.startswith("How sure? 3 launches a side in each cell. ")
-    assert made.first[1].caption.endswith("would be at most 1 %")
+    assert made.first[1].caption.endswith("is called slower or faster is at most 1 %")
     head, _, rest = slower.text.partition(": ")
     assert (
         head == "3 benchmarks 1.3 to 1.31× slower with NCCL 2.27.3 than with 2.21.5 at 64 KiB to 1 MiB, 32 to 64 GPUs"
