@@ -233,9 +233,9 @@ def _controls(data: Data, state: State) -> list[Component]:
     size = dcc.Dropdown(id="size", **sizes, placeholder="the smallest")
     radios = {}
     for name, values in choices().items():
-        words = SPOKEN if name != "theme" else {"auto": "as the browser"}
-        radios[name] = [{"label": words.get(value, value), "value": value} for value in values]
-    del radios["view"]
+        if name != "view":
+            words = SPOKEN if name != "theme" else {"auto": "as the browser"}
+            radios[name] = [{"label": words.get(value, value), "value": value} for value in values]
     return [
         html.Div(choosers, className="row"),
         html.Div([html.Label("message size (views of one cell)", htmlFor="size"), size], className="chooser"),

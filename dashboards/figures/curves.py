@@ -514,8 +514,13 @@ def _marked(number: int, marks: Sequence[tuple[float, str]], middle: float) -> t
     line = {"type": "line", "y0": 0, "y1": 1, "line": {"color": theme.GREY, "dash": "dash", "width": 1.5}}
     # on a logarithmic axis a shape has the value, an annotation its logarithm
     words = [
-        {"text": theme.escape(text), **look, "x": math.log10(x), "y": 0.99 - 0.1 * (at % 3), "xanchor": anchor}
+        {
+            "text": theme.escape(text),
+            **look,
+            "x": math.log10(x),
+            "y": 0.99 - 0.1 * (at % 3),
+            "xanchor": "right" if x > middle else "left",
+        }
         for at, (x, text) in enumerate(marks)
-        for anchor in ["right" if x > middle else "left"]
     ]
     return words, [{**line, "x0": x, "x1": x, **place} for x, _ in marks]

@@ -174,9 +174,8 @@ def read_new(
             del paths[relative]
         if table is not None:
             rows = table if expression is None else table.filter(expression)
-            rows = (
-                rows.select(fields.names).combine_chunks().cast(fields)
-            )  # many small dictionaries take ten times as much
+            # many small dictionaries take ten times as much
+            rows = rows.select(fields.names).combine_chunks().cast(fields)
             tables.append(_renumber(rows, [order[relative] for relative, *_ in files]))
     if paths:
         raise FileNotFoundError(next(iter(paths)))

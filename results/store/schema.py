@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from omb_py.results.store.row import REQUIRED, Row
@@ -149,7 +150,7 @@ def spare_numpy() -> None:
     """
     if "numpy" not in sys.modules:
         with _spared("numpy"):
-            import pyarrow  # noqa: F401
+            import_module("pyarrow")
 
 
 def _spare_pandas() -> None:

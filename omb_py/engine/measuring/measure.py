@@ -226,10 +226,10 @@ class Measurement:
     def __init__(self, session: Session, benchmark: Benchmark, cell: Cell, phase: Phase, log: Log | None) -> None:
         self.session, self.benchmark, self.cell, self.phase = session, benchmark, cell, phase
         self.observers: list[Observer] = []
-        for name, text in cell.observers.items():
-            from omb_py.engine.observers.registry import find  # where a cell asks for one
+        if cell.observers:
+            from omb_py.engine.observers.registry import find  # a rank without observers loads none
 
-            self.observers.append(find(name)(session, text))
+            self.observers = [find(name)(session, text) for name, text in cell.observers.items()]
         worlds = worlds_of(session)
         self.check = _check_of(session, benchmark, cell, worlds, log, phase)
         self.programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}

@@ -187,11 +187,12 @@ class LaunchOfCells:
         return [sweep for sweep, reason in zip(sweeps, reasons, strict=True) if not reason]
 
     def _send_facts(self, facts: LaunchFacts) -> None:
-        missing = []
-        for name, text in {name: text for cell in self.cells for name, text in cell.observers.items()}.items():
-            from omb_py.engine.observers.registry import find  # where a cell asks for one
+        observers = {name: text for cell in self.cells for name, text in cell.observers.items()}
+        missing: list[str] = []
+        if observers:
+            from omb_py.engine.observers.registry import find  # a rank without observers loads none
 
-            missing.append(find(name).explain_missing(self.session, text))
+            missing = [find(name).explain_missing(self.session, text) for name, text in observers.items()]
         if not self.sends:
             return
         self.channel.send("launch", facts={**facts, "skew_us": self.skews["barrier"]})

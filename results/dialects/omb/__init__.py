@@ -27,11 +27,9 @@ class Omb(Dialect):
 
         program, *rest = words
         name = program.lower().removeprefix("osu_xccl_")
-        return (
-            [name, "--backend", TITLED_LIBRARIES["NCCL"][0], *rest]
-            if name != program.lower() and name in TITLES
-            else None
-        )
+        if name == program.lower() or name not in TITLES:
+            return None
+        return [name, "--backend", TITLED_LIBRARIES["NCCL"][0], *rest]
 
     def transcript(self) -> Transcript:
         from omb_py.results.dialects.omb.transcript import OmbTranscript

@@ -27,7 +27,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def drawn(store: Path, words: str = "", grid: PanelGrid = PanelGrid("devices")) -> Picture:  # noqa: B008
+OVER_GPUS = PanelGrid("devices")
+
+
+def drawn(store: Path, words: str = "", grid: PanelGrid = OVER_GPUS) -> Picture:
     cells = read_cells(store, parse(["benchmark=allreduce"]), [])
     return picture(cells, "allreduce", [word for word in words.split(",") if word], grid)
 
