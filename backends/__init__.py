@@ -1,1 +1,1 @@
-"""Backends, which move bytes: one package a library family, found through :mod:`omb_py.backends.registry`."""
+"""Backends, which move bytes: one package a library family."""

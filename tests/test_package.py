@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from setuptools import find_packages
 
 import omb_py
 from tests.support.machines.mpi import ROOT, run_omb_py
@@ -28,15 +29,22 @@ def folders() -> set[str]:
     return found
 
 
-def test_an_editor_finds_the_folders_inside_the_package() -> None:
-    """Static tools import nothing, so in a checkout links stand where an installation has the folders."""
+def test_links_stand_where_an_installation_has_the_folders() -> None:
     for top in SIDE_BY_SIDE:
-        link = ROOT / "omb_py" / top
-        assert not link.exists() or link.resolve() == (ROOT / top).resolve()
+        assert (ROOT / "omb_py" / top).resolve() == (ROOT / top).resolve()
 
 
 def test_what_is_installed_is_what_is_in_the_folders() -> None:
-    assert set(PROJECT["tool"]["setuptools"]["packages"]) == folders()
+    assert set(find_packages(str(ROOT), **PROJECT["tool"]["setuptools"]["packages"]["find"])) == folders()
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["*"]
+    for name in folders():
+        folder = ROOT / name.replace(".", "/")
+        data = {file for file in (*folder.iterdir(), *folder.glob("assets/*")) if file.is_file() and not is_code(file)}
+        assert data == {file for pattern in patterns for file in folder.glob(pattern)}
+
+
+def is_code(file: Path) -> bool:
+    return file.suffix in (".py", ".pyc")
 
 
 def test_every_folder_of_modules_is_a_package() -> None:
