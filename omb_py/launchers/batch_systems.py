@@ -55,6 +55,7 @@ PALS: Final = Launcher(
         ),
     ),
     prefixes=("PALS_", "PBS_"),
+    per_job="PALS_|PBS_",
     batch=Pbs(
         "PBS",
         sign="PBS_JOBID",
@@ -69,6 +70,7 @@ PALS: Final = Launcher(
 )
 LSF: Final = Launcher(
     prefixes=("LSB_",),
+    per_job="LSB_",
     batch=BatchSystem(
         "LSF",
         sign="LSB_JOBID",

@@ -95,6 +95,7 @@ LAUNCHER: Final = FluxRun(
         ),
     ),
     prefixes=("FLUX_",),
+    per_job="FLUX_",
     batch=Flux(
         "Flux",
         sign="FLUX_URI",

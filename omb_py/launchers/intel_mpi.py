@@ -37,6 +37,7 @@ LAUNCHER: Final = IntelFamily(
     variables=(HYDRA,),
     hosts=("I_MPI_HYDRA_HOST_FILE",),
     prefixes=("I_MPI_",),
+    per_job="I_MPI_HYDRA_(?!BOOTSTRAP$)",
     vendor=INTEL,
     programs=("mpiexec.hydra", "mpiexec", "mpirun"),
     version=r"Intel\(R\) MPI Library.*?Version (\S+)",

@@ -287,6 +287,9 @@ class Launcher:
     """Variables that name the nodes on which it starts ranks without being told on the command line."""
     prefixes: tuple[str, ...] = ()
     """Prefixes of the names of its variables and of its batch system's. The store keeps those with a launch."""
+    per_job: str = ""
+    """Pattern of what begins the names of variables that it sets anew for each job or rank. All others are settings of
+    people, which two launches must share to be of one environment."""
     batch: BatchSystem | None = None
     """The batch system whose launcher it is."""
     join_fix: str = ""

@@ -46,6 +46,7 @@ LAUNCHER: Final = MpichFamily(
     variables=(HYDRA,),
     hosts=("HYDRA_HOST_FILE",),
     prefixes=("HYDRA_",),
+    per_job="PMI_|MPI_LOCAL",
     vendor=MPICH,
     programs=("mpiexec.hydra", "mpiexec.mpich", "mpiexec", "mpirun"),
     version=r"HYDRA build details:.*?Version:\s+(\S+)",
@@ -62,5 +63,6 @@ MVAPICH: Final = Launcher(
         ),
     ),
     prefixes=("MV2_", "MVP_"),
+    per_job="MV2_COMM_WORLD_",
 )
 """A launcher around omb-py; its ranks are started by hydra otherwise."""

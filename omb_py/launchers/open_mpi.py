@@ -83,8 +83,9 @@ LAUNCHER: Final = OpenMpiFamily(
     ),
     hosts=("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"),
     prefixes=("OMPI_", "PRTE_"),
+    per_job="OMPI_(?!MCA_)|OMPI_MCA_(orte_|ess_|prte_|pmix_|PREFIXES$|initial_wdir$|num_procs$|cpu_type$)|PRTE_(?!MCA_)",
     vendor=OPEN_MPI,
     programs=("mpiexec", "mpiexec.openmpi", "mpirun.openmpi", "mpirun"),
     version=r"\(?(?:Open MPI|OpenRTE)\)?\s+v?(\S+)",
 )
-PMIX: Final = Launcher(variables=(_PRTERUN, _PMIX), prefixes=("PMIX_",))
+PMIX: Final = Launcher(variables=(_PRTERUN, _PMIX), prefixes=("PMIX_",), per_job="PMIX_(?!MCA_)")

@@ -62,6 +62,8 @@ TASKS: Final = tuple(name for system in BATCH_SYSTEMS for name in system.tasks)
 """Variables in which batch systems give the number of tasks for which a job has room."""
 PREFIXES: Final = tuple(prefix for launcher in LAUNCHERS for prefix in launcher.prefixes)
 """Prefixes of the names of all variables of launchers and batch systems."""
+PER_JOB: Final = "|".join(launcher.per_job for launcher in LAUNCHERS if launcher.per_job)
+"""Pattern of what begins the names of variables that they set anew for each job or rank."""
 
 
 def _sorted_variables(launchers: tuple[Launcher, ...]) -> tuple[RankVariables, ...]:

@@ -244,6 +244,7 @@ LAUNCHER: Final = Srun(
     "Slurm's launcher, inside an allocation",
     (_WITH_PMI, SRUN_VARIABLES),
     prefixes=("SLURM_",),
+    per_job="SLURM_(?!MPI_TYPE$|CPU_BIND|DISTRIBUTION|THREADS_PER_CORE|HINT|CPUS_PER_TASK|MEM_BIND)",
     batch=SLURM,
     join_fix="srun and the MPI library do not use the same protocol. What to do: srun --mpi=pmi2 for MPICH and Intel "
     "MPI, srun --mpi=pmix for Open MPI (srun --mpi=list shows what this Slurm has)",

@@ -52,17 +52,8 @@ _DROPPED_FACTS = frozenset(
 ) | {"cpu mhz"}
 """Single facts, at any depth, that change from launch to launch or only name an object."""
 
-_VOLATILE_VARIABLE = re.compile(
-    r"""
-      ^PMIX_(?!MCA_) | ^PRTE_(?!MCA_) | ^PMI_ | ^PALS_ | ^FLUX_ | ^PBS_ | ^LSB_
-    | ^SLURM_(?!MPI_TYPE$|CPU_BIND|DISTRIBUTION|THREADS_PER_CORE|HINT|CPUS_PER_TASK|MEM_BIND)
-    | ^OMPI_(?!MCA_) | ^OMPI_MCA_(orte_|ess_|prte_|pmix_|PREFIXES$|initial_wdir$|num_procs$|cpu_type$)
-    | ^MPI_LOCAL | ^I_MPI_HYDRA_(?!BOOTSTRAP$) | ^MV2_COMM_WORLD_
-    | (^|_)(RANK|RANKID|PROCID|LOCALID|NODEID|JOBID|PID|APPNUM|HOSTS?|HOSTNAME|NODELIST)$
-    """,
-    re.VERBOSE,
-)
-"""Environment variables that launchers set for each job or rank. Settings made by people stay in the key."""
+_OF_A_RANK = r"(?:.*_)?(?:RANK|RANKID|PROCID|LOCALID|NODEID|JOBID|PID|APPNUM|HOSTS?|HOSTNAME|NODELIST)$"
+"""Names of environment variables that tell a rank or a job apart, whoever sets them."""
 
 _ENVIRONMENT_SECTIONS = ("environment", "env")
 
@@ -130,6 +121,13 @@ def _is_section(value: object) -> bool:
     )
 
 
+def _is_volatile(variable: str) -> bool:
+    """Whether a launcher sets this environment variable for each job or rank. Settings of people stay in the key."""
+    from omb_py.launchers.registry import PER_JOB  # who only reads keys needs no launcher
+
+    return re.match(f"{PER_JOB}|{_OF_A_RANK}", variable) is not None
+
+
 def _reduce(value: object) -> object:
     if isinstance(value, Mapping):
         out: dict[str, object] = {}
@@ -139,7 +137,7 @@ def _reduce(value: object) -> object:
             if lower in _DROPPED_SECTIONS or (lower in _DROPPED_FACTS and not _is_section(inner)):
                 continue
             if lower in _ENVIRONMENT_SECTIONS and isinstance(inner, Mapping):
-                out[name] = {str(k): v for k, v in inner.items() if not _VOLATILE_VARIABLE.search(str(k))}
+                out[name] = {str(k): v for k, v in inner.items() if not _is_volatile(str(k))}
             else:
                 out[name] = _reduce(inner)
         return out
