@@ -6,7 +6,7 @@ package gets the same refusals and hints as ours (docs/extending.md). Nothing he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -168,6 +168,13 @@ class RankStart:
     """One rank by itself can call collectives, as where a machine has one GPU."""
     pass_names: tuple[str, ...] = ()
     """Environment variables that ranks on other nodes need."""
+    prefixes: tuple[str, ...] = ()
+    """What begins the names of further variables of its library, beyond those that :mod:`omb_py.results.store.redact`
+    knows: ranks on other nodes get them, and the store keeps them."""
+
+    def passed(self, environ: Iterable[str]) -> tuple[str, ...]:
+        """The names of variables that ranks on other nodes need, of those that are set and others."""
+        return (*self.pass_names, *(name for name in environ if name.startswith(self.prefixes)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from omb_py.plugin import (
     Inspection,
     Objects,
     OwnOption,
+    RankStart,
     Runner,
     Session,
     compile_stage,
@@ -30,6 +31,7 @@ CAPABILITIES = Capabilities(
     dtypes=("char", "int32", "float32"),
     refused={"cache": {"rotate": "backend threads copies through queues, so it takes no --cache rotate: leave it out"}},
     in_process=True,
+    start=RankStart(prefixes=("QUEUE_",)),
     inspection=Inspection(library="queue.SimpleQueue", version="1.0", facts={"what it is": "threads of one process"}),
     option=OwnOption("MICROSECONDS", "Time that a message takes longer.", "0", run_wide=True),
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import omb_py
+from omb_py.backends.capabilities import RankStart
+from omb_py.backends.registry import capabilities
 from omb_py.cli import main
 from omb_py.engine.program.steps import base
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
@@ -158,8 +161,6 @@ def test_a_full_disk_keeps_the_journal_and_says_how_to_recover(tmp_path: Path, m
 
 
 def test_provenance_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from omb_py.results.store.provenance import read_provenance
-
     monkeypatch.setenv("SLURM_JWT", "a-live-credential")
     monkeypatch.setenv("HOME_MADE", "not-allowed")
     monkeypatch.setenv("UCX_TLS", "tcp")
@@ -170,6 +171,18 @@ def test_provenance_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "a-live-credential" not in text and "not-allowed" not in text
     assert told["environment"]["UCX_TLS"] == "tcp"
     assert told["node_facts"][0]["kernel"] and told["loaded_libraries"]
+
+
+def test_variables_of_a_backends_library_are_kept_and_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = RankStart(pass_names=("OTHER",), prefixes=("QUEUE_",))
+    monkeypatch.setattr(running, "capabilities", lambda name: replace(capabilities(name), start=start))
+    monkeypatch.setenv("QUEUE_DEPTH", "4")
+    execute(mock("allreduce", tmp_path, sizes="8:8", format="csv"))
+    (path,) = tmp_path.glob("date=*/*.parquet")
+    assert read_provenance(path)["environment"]["QUEUE_DEPTH"] == "4"
+    assert start.passed(os.environ) == ("OTHER", "QUEUE_DEPTH")
 
 
 def test_a_secret_on_the_kernels_command_line_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
