@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES, MPI_OPS
-from omb_py.engine.program.language import Step, walk
+from omb_py.engine.program.language import all_steps
 from omb_py.engine.program.steps import RESIZED
 
 if TYPE_CHECKING:
@@ -343,8 +343,4 @@ def operations(benchmark: Benchmark, usual: Cell) -> Iterator[tuple[str, bool]]:
     ranks = fewest_ranks(benchmark)
     for rank in range(ranks):
         program = benchmark.program(World(rank, ranks), usual)
-        for stage in program.stages:
-            for part in (*stage.variants, stage.setup, stage.teardown):
-                for node, _ in walk(part):
-                    if isinstance(node, Step):
-                        yield node.op, program.window is not None
+        yield from ((step.op, program.window is not None) for step in all_steps(program))

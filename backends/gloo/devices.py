@@ -20,7 +20,7 @@ from omb_py.engine.devices.memory import DeviceMemory, PlainArray
 from omb_py.engine.devices.placement import on_device, spoiled
 from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.program.benchmark import Cell, World
-from omb_py.engine.program.language import Body, Node, Program, Repeat, Step, each_body, walk
+from omb_py.engine.program.language import Body, Node, Program, Repeat, Step, all_steps, each_body
 from omb_py.engine.python_loop.loop import Render
 from omb_py.errors import EnvironmentProblem
 
@@ -53,13 +53,7 @@ def check_torch(device: Device) -> None:
 
 def by_torch(program: Program, kind: str) -> bool:
     """Whether PyTorch copies by itself for every step of a program."""
-    ops = {
-        node.op
-        for stage in program.stages
-        for body in stage.variants
-        for node, _ in walk(body)
-        if isinstance(node, Step)
-    }
+    ops = {step.op for step in all_steps(program)}
     return bool(find_kind(kind).torch_version) and not ops & POINT_TO_POINT
 
 

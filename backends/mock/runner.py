@@ -15,10 +15,10 @@ from omb_py.backends.mock.simulator.pair_round import PairSimulation, PairsUnlik
 from omb_py.backends.mock.simulator.simulate import Events, Loop
 from omb_py.backends.mock.simulator.timing import Noise, Ports, Timing
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.program.language import Program, edges_of, templates
+from omb_py.engine.program.language import Program, count_steps, edges_of, parts, steps_of, templates
 from omb_py.engine.program.pair_programs import PairPrograms
 from omb_py.engine.program.rma import check_hosts
-from omb_py.engine.program.step_text import count_steps, describe, describe_cell, parts, steps_of
+from omb_py.engine.program.step_text import describe, describe_cell
 from omb_py.engine.session import Runner
 from omb_py.errors import UsageError
 

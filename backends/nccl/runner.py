@@ -15,8 +15,7 @@ from omb_py.engine.measuring.async_timing import EXECUTABLE, GRAPH, SLOTS, TIME,
 from omb_py.engine.native import opcodes
 from omb_py.engine.native.translate import StageTable, assemble
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Program, Stage
-from omb_py.engine.program.step_text import steps_of
+from omb_py.engine.program.language import Program, Stage, steps_of
 from omb_py.engine.session import Runner, StepFailed
 
 if TYPE_CHECKING:

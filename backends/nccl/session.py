@@ -58,7 +58,7 @@ from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import groups_of
-from omb_py.engine.program.language import Program, Step, walk
+from omb_py.engine.program.language import Program, all_steps
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
@@ -166,17 +166,14 @@ class NcclSession(PlaneSession):
                 continue
             program, _ = lowered(benchmark.program(world, cell), world, self._has(cell))
             settings, ops = settings_of(cell.settings), set[str]()
-            for stage in program.stages:
-                for part in (stage.setup, *stage.variants, stage.teardown):
-                    for node, _ in walk(part):
-                        if isinstance(node, Step):
-                            ops.add(node.op)
-                            check_types(node, self.nccl, self.device)
-                            if cell.binding == NATIVE:
-                                check_function(node, self.nccl)
-                            dtype = str(node.operands.get("dtype", "char"))
-                            if why := lacks_type(cell.binding, dtype) or lacks_step(cell.binding, node.op):
-                                raise EnvironmentProblem(why)
+            for step in all_steps(program):
+                ops.add(step.op)
+                check_types(step, self.nccl, self.device)
+                if cell.binding == NATIVE:
+                    check_function(step, self.nccl)
+                dtype = str(step.operands.get("dtype", "char"))
+                if why := lacks_type(cell.binding, dtype) or lacks_step(cell.binding, step.op):
+                    raise EnvironmentProblem(why)
             if groups_of(program) and (why := lacks_groups(cell.binding, cell.settings)):
                 raise EnvironmentProblem(why)
             if settings.algorithm:

@@ -27,7 +27,7 @@ from omb_py.engine.devices.registry import HOST
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.groups import groups_of
-from omb_py.engine.program.language import Program, Step, walk
+from omb_py.engine.program.language import Program, all_steps
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 
@@ -108,11 +108,8 @@ class OnecclSession(PlaneSession):
             benchmark = benchmarks[cell.benchmark]
             if benchmark.once:
                 continue
-            for stage in self._lowered(benchmark.program(world, cell))[0].stages:
-                for part in (stage.setup, *stage.variants, stage.teardown):
-                    for node, _ in walk(part):
-                        if isinstance(node, Step):
-                            check_function(node, self.nccl)
+            for step in all_steps(self._lowered(benchmark.program(world, cell))[0]):
+                check_function(step, self.nccl)
 
     def _lowered(self, program: Program) -> tuple[Program, str]:
         world = World(self.rank, self.size, self.hosts)

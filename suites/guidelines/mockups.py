@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
-from omb_py.engine.program.language import Blocks, Body, Buffer, Operand, Region, Step, walk
+from omb_py.engine.program.language import Blocks, Body, Buffer, Operand, Region, Step, each_node
 from omb_py.suites.collective import calls
 from omb_py.suites.shared import message_bytes
 
@@ -110,7 +110,7 @@ def buffers_of(*bodies: Body) -> tuple[Buffer, ...]:
     """The buffers that steps use, each as large as they need it."""
     needed: dict[str, int] = {}
     for body in bodies:
-        for node, _ in walk(body):
+        for node in each_node(body):
             for value in node.operands.values() if isinstance(node, Step) else ():
                 if isinstance(value, (Region, Blocks)):
                     needed[value.buffer] = max(needed.get(value.buffer, 0), _end(value))

@@ -30,10 +30,10 @@ from omb_py.engine.program.language import (
     Result,
     Stamp,
     Step,
+    count_steps,
     started,
 )
 from omb_py.engine.program.rma import EXPOSED, OPERATIONS
-from omb_py.engine.program.step_text import count_steps
 from omb_py.engine.program.steps import COLLECTIVES, COMMUNICATORS, MATMUL, NEIGHBORHOOD, PREFIXES, base
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem, UsageError, nearest

@@ -19,9 +19,8 @@ from omb_py.backends.mock.simulator.data import RankMemory
 from omb_py.backends.mock.simulator.lower import Code, Op, Site, lower
 from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.timing import Noise, Slowness
-from omb_py.engine.program.language import templates
+from omb_py.engine.program.language import count_steps, parts, templates
 from omb_py.engine.program.pair_programs import PairPrograms
-from omb_py.engine.program.step_text import count_steps, parts
 
 Times = NDArray[np.int64]
 """ns, a number for each pair."""

@@ -24,6 +24,7 @@ from omb_py.engine.program.language import (
     RequestSlot,
     Step,
     each_body,
+    each_node,
     walk,
 )
 from omb_py.engine.program.steps import MATMUL, barrier, base
@@ -134,7 +135,7 @@ def staged(program: Program, world: World) -> Program:
     if program.window is not None or any(stage.threads > 1 for stage in program.stages):
         raise EnvironmentProblem("one-sided and threaded benchmarks have no staged form: use --device cpu")
     for stage in program.stages:
-        for node, _ in walk((*stage.setup, *(n for body in stage.variants for n in body))):
+        for node in each_node((*stage.setup, *(n for body in stage.variants for n in body))):
             if isinstance(node, Step) and (node.op.endswith("_init") or node.op in _REFUSED):
                 raise EnvironmentProblem(f"{node.op} has no staged form: use --device cpu, or leave out its option")
     return each_body(program, lambda body: _body(body, world))

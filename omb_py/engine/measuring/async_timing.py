@@ -29,7 +29,7 @@ from omb_py.engine.program.language import (
     Stage,
     Stamp,
     Step,
-    walk,
+    each_node,
 )
 from omb_py.engine.program.steps import COMMUNICATORS
 from omb_py.errors import UsageError
@@ -99,7 +99,7 @@ def split(nodes: Body) -> CutBody | None:
 
 def copies_of(buffers: tuple[Buffer, ...], call: Body, batch: int) -> int:
     """Number of parts of its buffers that a batch uses in turn: a divisor of `batch`."""
-    regions = [value for node, _ in walk(call) if isinstance(node, Step) for value in node.operands.values()]
+    regions = [value for node in each_node(call) if isinstance(node, Step) for value in node.operands.values()]
     if any(isinstance(value, Blocks) for value in regions) or any(isinstance(node, Repeat) for node in call):
         return 1
     most = TURN_BYTES // max(1, sum(_pitch(buffer.nbytes) for buffer in buffers))
@@ -244,7 +244,7 @@ def captured(stage: Stage, replays: int = 1) -> Stage:
 
 
 def uses_events(stage: Stage) -> bool:
-    return any(isinstance(node, Step) and node.op == "record" for body in stage.variants for node, _ in walk(body))
+    return any(isinstance(node, Step) and node.op == "record" for body in stage.variants for node in each_node(body))
 
 
 def with_timing(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Blocks, Body, Buffer, Operand, Program, Region, Repeat, Step, walk
+from omb_py.engine.program.language import Blocks, Body, Buffer, Operand, Program, Region, Repeat, Step, each_node
 from omb_py.engine.program.steps import MATRICES
 from omb_py.errors import UsageError
 
@@ -146,7 +146,7 @@ def check_rotatable(program: Program) -> None:
     bound = [
         node.op
         for stage in program.stages
-        for node, _ in walk((*stage.setup, *stage.teardown))
+        for node in each_node((*stage.setup, *stage.teardown))
         if isinstance(node, Step) and any(isinstance(value, (Region, Blocks)) for value in node.operands.values())
     ]
     if program.window is not None:

@@ -18,7 +18,7 @@ from omb_py.engine.measuring.payload import Bytes, contribution, from_numbers, p
 from omb_py.engine.measuring.reductions import REDUCTIONS, work_type
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import group_of
-from omb_py.engine.program.language import Body, Program, Region, RequestSlot, Step, started, walk
+from omb_py.engine.program.language import Body, Program, Region, RequestSlot, Step, each_node, started, walk
 from omb_py.errors import UsageError
 
 _FOLLOWED = frozenset(
@@ -35,7 +35,7 @@ def can_follow(program: Program, number: int) -> bool:
     stage = program.stages[number]
     if stage.check or stage.threads > 1 or stage.copies > 1 or program.window:
         return False
-    steps = (node for nodes in stage.variants for node, _ in walk(nodes) if isinstance(node, Step))
+    steps = (node for nodes in stage.variants for node in each_node(nodes) if isinstance(node, Step))
     return all(
         step.op in _FOLLOWED and not group_of(step) and str(step.operands.get("dtype", "char")) in DTYPES
         for step in steps

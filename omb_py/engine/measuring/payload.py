@@ -24,7 +24,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.datatype_layouts import derived
 from omb_py.engine.program.dtypes import DTYPES, FP8, factor
 from omb_py.engine.program.groups import duplicate_of, group_of, place_in
-from omb_py.engine.program.language import Blocks, Body, Region, Step, started, walk
+from omb_py.engine.program.language import Blocks, Body, Region, Step, each_node, started, walk
 from omb_py.engine.program.rma import ADDING, EXPOSED
 from omb_py.engine.program.steps import PREFIXES, REDUCTIONS, base
 
@@ -552,7 +552,7 @@ def repeatable(nodes: Body, persistent: Mapping[int, Step] = _NOTHING) -> bool:
 
     It does not when a reduction or exchange is in place, nor when an operation adds to a window or to a buffer.
     """
-    for node, _ in walk(nodes):
+    for node in each_node(nodes):
         if isinstance(node, Step):
             if node.operands.get("call", node.op) in ADDING or node.op in ("sendrecv_replace", "reduce_local"):
                 return False

@@ -7,12 +7,11 @@ is the benchmark's own for its place in its group, and no group waits for anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step, walk
-from omb_py.engine.program.step_text import parts
+from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step, all_steps
 from omb_py.engine.program.steps import COLLECTIVES, PREFIXES, base
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import Groups, groups_of_ranks
@@ -40,7 +39,7 @@ def duplicate_of(step: Step) -> int:
 
 def duplicates_of(program: Program) -> list[tuple[Group, int]]:
     """(group, number) of every duplicate of a program, in an order that is the same on all ranks."""
-    return sorted({(group_of(step), duplicate_of(step)) for step in _steps(program) if duplicate_of(step)})
+    return sorted({(group_of(step), duplicate_of(step)) for step in all_steps(program) if duplicate_of(step)})
 
 
 def group_of(step: Step) -> Group:
@@ -51,13 +50,7 @@ def group_of(step: Step) -> Group:
 
 def groups_of(program: Program) -> list[Group]:
     """Every group of a program, in an order that is the same on all ranks: so they can be made one after the other."""
-    return sorted({group_of(step) for step in _steps(program)} - {()})
-
-
-def _steps(program: Program) -> Iterator[Step]:
-    for stage in program.stages:
-        for part in parts(stage):
-            yield from (node for node, _ in walk(part) if isinstance(node, Step))
+    return sorted({group_of(step) for step in all_steps(program)} - {()})
 
 
 def place_in(step: Step, world: World) -> World:

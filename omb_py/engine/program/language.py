@@ -208,7 +208,7 @@ class Stage:
         """Names of the lap slots: `slots`, then others in order of first use."""
         names = dict.fromkeys(self.slots)
         for variant in self.variants:
-            for node, _ in walk(variant):
+            for node in each_node(variant):
                 if isinstance(node, (Lap, Stamp, Until)) and node.name is not None:
                     names[node.name] = None
         return tuple(names)
@@ -253,11 +253,44 @@ def walk(nodes: Body, k: int = 0) -> Iterator[tuple[Node, int]]:
             yield node, k
 
 
+def each_node(nodes: Body) -> Iterator[Node]:
+    """Every step, lap and host call in order, those inside a repeat once."""
+    for node in nodes:
+        if isinstance(node, Repeat):
+            yield from each_node(node.body)
+        else:
+            yield node
+
+
+def parts(stage: Stage) -> tuple[Body, ...]:
+    """The bodies of a stage in the order of their step numbers: variants, setup, teardown."""
+    return (*stage.variants, stage.setup, stage.teardown)
+
+
+def steps_of(stage: Stage) -> tuple[Step, ...]:
+    """The steps of a stage by number.
+
+    Numbers start at 0 and run through the variants of the body, as the bindings number them; then through setup
+    and teardown. A step inside a repeat has one number for all passes; laps and host calls have none.
+    """
+    return tuple(node for part in parts(stage) for node in each_node(part) if isinstance(node, Step))
+
+
+def all_steps(program: Program) -> Iterator[Step]:
+    """The steps of all stages, each once."""
+    return (step for stage in program.stages for step in steps_of(stage))
+
+
+def count_steps(nodes: Body) -> int:
+    """Number of step numbers that a body takes."""
+    return sum(isinstance(node, Step) for node in each_node(nodes))
+
+
 def request_count(program: Program) -> int:
     """Number of request slots that a program needs."""
     needed = 0
     for stage in program.stages:
-        for part in (*stage.variants, stage.setup, stage.teardown):
+        for part in parts(stage):
             for node, k in walk(part):
                 if not isinstance(node, Step):
                     continue
@@ -273,7 +306,7 @@ def edges_of(program: Program) -> Edges | None:
     """The graph that a program's neighborhood collectives run over."""
     for stage in program.stages:
         for variant in stage.variants:
-            for node, _ in walk(variant):
+            for node in each_node(variant):
                 if isinstance(node, Step) and node.edges is not None:
                     return node.edges
     return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.engine.program.language import Program, Step, walk
-from omb_py.engine.program.step_text import parts
+from omb_py.engine.program.language import Program, all_steps
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 
@@ -39,6 +38,5 @@ def check_needs(benchmark: Benchmark, session: Session) -> None:
 
 def types_of(program: Program) -> list[str]:
     """The element types of a program's steps, in the order of their names."""
-    nodes = (node for stage in program.stages for part in parts(stage) for node, _ in walk(part))
-    dtypes = {node.operands.get("dtype") for node in nodes if isinstance(node, Step)}
+    dtypes = {step.operands.get("dtype") for step in all_steps(program)}
     return sorted(str(name) for name in dtypes if name)

@@ -1,11 +1,11 @@
-"""A step in words, for ``explain``, the watchdog and errors; and how steps are numbered."""
+"""A step in words, for ``explain``, the watchdog and errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.program.language import Blocks, Body, Region, Repeat, Requests, RequestSlot, Result, Stage, Step
+from omb_py.engine.program.language import Blocks, Region, Requests, RequestSlot, Result, Step
 from omb_py.engine.program.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
 from omb_py.engine.program.steps import base
 
@@ -38,33 +38,6 @@ def among(group: Sequence[int]) -> str:
 def describe_cell(cell: Cell) -> str:
     """Name of a cell in messages: ``allreduce 8 B``, or ``barrier`` where there is no size."""
     return f"{cell.benchmark} {cell.size} B" if cell.size else cell.benchmark
-
-
-def steps_of(stage: Stage) -> tuple[Step, ...]:
-    """The steps of a stage by number.
-
-    Numbers start at 0 and run through the variants of the body, as the bindings number them; then through setup
-    and teardown. A step inside a repeat has one number for all passes; laps and host calls have none.
-    """
-    return tuple(step for part in parts(stage) for step in _steps(part))
-
-
-def parts(stage: Stage) -> tuple[Body, ...]:
-    """The bodies of a stage in the order of their step numbers: variants, setup, teardown."""
-    return (*stage.variants, stage.setup, stage.teardown)
-
-
-def count_steps(nodes: Body) -> int:
-    """Number of step numbers that a body takes."""
-    return sum(1 for _ in _steps(nodes))
-
-
-def _steps(nodes: Body) -> Iterator[Step]:
-    for node in nodes:
-        if isinstance(node, Repeat):
-            yield from _steps(node.body)
-        elif isinstance(node, Step):
-            yield node
 
 
 def _time(nanoseconds: int) -> str:

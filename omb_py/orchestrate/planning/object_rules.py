@@ -9,7 +9,7 @@ from omb_py.engine.measuring.cache_rotation import check_rotatable
 from omb_py.engine.program.benchmark import Benchmark, World
 from omb_py.engine.program.buffers import OBJECT, OBJECT_ITEM_BYTES, OBJECT_STEPS, OBJECTS, OUT_OF_BAND_STEPS
 from omb_py.engine.program.dtypes import FP8
-from omb_py.engine.program.language import Host, Program, Step, walk
+from omb_py.engine.program.language import Host, Program, Step, each_node
 from omb_py.errors import nearest
 from omb_py.options.request import Request
 from omb_py.options.table import usual_cell
@@ -47,8 +47,8 @@ def _steps(on: RuleContext) -> str:
         return f"{on.benchmark.name} moves no data, so it takes no --buffer object"
     for program in _programs(on.benchmark):
         for stage in program.stages:
-            for steps in (stage.setup, *stage.variants, stage.teardown):
-                for node, _ in walk(steps):
+            for part in (stage.setup, *stage.variants, stage.teardown):
+                for node in each_node(part):
                     if isinstance(node, Host) or (isinstance(node, Step) and node.op not in methods):
                         return (
                             f"{on.benchmark.name} needs the step {node.name if isinstance(node, Host) else node.op}, "

@@ -25,13 +25,16 @@ from omb_py.engine.program.language import (
     Step,
     body,
     canonical,
+    count_steps,
     program_hash,
     request_count,
+    steps_of,
     walk,
 )
 from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.support import versions
+from tests.support.every_step import A, R
 
 BARRIER = steps.barrier()
 
@@ -163,3 +166,12 @@ class TestCanonical:
             "Step": {"op": "send", "operands": {"peer": 0, "tag": 1}}
         }
         assert canonical((1, "a", [None])) == [1, "a", [None]]
+
+
+def test_numbers_run_through_variants_then_setup_then_teardown_and_repeats_count_once() -> None:
+    send, recv, barrier = steps.send(A, 1, "char"), steps.recv(A, 1, "char"), steps.barrier()
+    stage = Stage(
+        variants=((Lap(), Repeat(5, (send,)), recv, Lap("time")), (recv,)), setup=(barrier,), teardown=(steps.wait(R),)
+    )
+    assert steps_of(stage) == (send, recv, recv, barrier, steps.wait(R))
+    assert stage.laps == ("time",) and count_steps(stage.variants[0]) == 2

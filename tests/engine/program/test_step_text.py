@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.language import Lap, Repeat, Requests, RequestSlot, Result, Stage, Step
-from omb_py.engine.program.step_text import describe, describe_cell, steps_of
+from omb_py.engine.program.language import Requests, RequestSlot, Result, Step
+from omb_py.engine.program.step_text import describe, describe_cell
 from omb_py.options.table import make_cell
 from tests.support.every_step import TEXTS, A, R
 
@@ -50,11 +50,3 @@ def test_other_operands(step: Step, text: str) -> None:
 def test_a_cell_without_a_size_has_only_its_name() -> None:
     assert describe_cell(make_cell("allreduce", "mock", "native", 8)) == "allreduce 8 B"
     assert describe_cell(make_cell("barrier", "mock", "native", 0)) == "barrier"
-
-
-def test_numbers_run_through_variants_then_setup_then_teardown_and_repeats_count_once() -> None:
-    send, recv, barrier = steps.send(A, 1, "char"), steps.recv(A, 1, "char"), steps.barrier()
-    stage = Stage(
-        variants=((Lap(), Repeat(5, (send,)), recv, Lap("time")), (recv,)), setup=(barrier,), teardown=(steps.wait(R),)
-    )
-    assert steps_of(stage) == (send, recv, recv, barrier, steps.wait(R))
