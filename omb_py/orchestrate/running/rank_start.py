@@ -22,9 +22,10 @@ MODULES_VARIABLE = "OMB_PY_MODULES"
 """Name of the file in the user's cache."""
 FEWER_COLLECTIONS = 50_000
 """New objects after which garbage is looked for: a start makes many, and next to no garbage."""
-_LATE = frozenset({"inspect", "locale"})
+_LATE = frozenset({"bz2", "inspect", "ipaddress", "locale", "lzma"})
 """Modules that others import and hardly use: a kept one runs when its first name is asked for. :mod:`dataclasses` needs
-``inspect`` for classes without a docstring alone, and it brings six others; ``subprocess`` needs ``locale`` to warn."""
+``inspect`` for classes without a docstring alone, and it brings six others; ``subprocess`` needs ``locale`` to warn,
+``shutil`` the compressions for archives, and ``urllib.parse`` needs ``ipaddress`` for brackets."""
 
 
 class KeptLoader(SourceFileLoader):
