@@ -16,18 +16,18 @@ pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 def test_a_planted_wait_is_always_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """60 ms in calls of 8 bytes, through the library's own; the other side is not slowed. Fresh launches say it too.
 
-    A wait for a core that others use is shorter. Fourteen launches say it also where a load that comes and goes makes
-    launches resemble the one before.
+    A wait for a core that others use is shorter. So few launches show no load that comes and goes, and a tenth may be
+    false, so that they are enough.
     """
     line = (
-        "guidelines gl5 -n 2 -m 8:8 -i 5 -x 1 --launches 14 -c --inject busy:0:60000000 --format json "
-        f"--quiet --store {tmp_path}"
+        "guidelines gl5 -n 2 -m 8:8 -i 3 -x 0 --launches 5 --rounds 2 --alpha 10% --inject busy:0:60000000 "
+        f"--format json --quiet --store {tmp_path}"
     )
     assert main(line.split()) == 1
     told = json.loads(capsys.readouterr().out)
-    assert told["verdicts"] == {"VIOLATED": 1} and told["launches"] >= 14
+    assert told["verdicts"] == {"VIOLATED": 1} and told["launches"] == 10
     for cell in told["cells"]:
-        assert cell["left_us"] > 60000 > cell["right_us"] and cell["lost_us"] > 30000 and cell["look"] >= 2
+        assert cell["left_us"] > 60000 > cell["right_us"] and cell["lost_us"] > 30000 and cell["look"] == 2
         assert cell["advice"].startswith("try ")
 
 
