@@ -54,13 +54,13 @@ NOT_OF_MPI = tuple(name for name, dtype in DTYPES.items() if dtype.kind == "fp8"
 
 
 def _turns(dtype: str, sizes: Sequence[int], backend: str, binding: str) -> Sequence[int]:
-    """The sizes at which a binding tries a type. On real MPI, where a cell takes its time, the two share them.
+    """The sizes at which a binding tries a type. On real MPI, where a cell takes its time, the types share them.
 
-    So each has every type and every size, and every pair is tried by one of them; those of FEW_DTYPES by both.
+    So each binding has every type and every size, and a type another size with each; those of FEW_DTYPES have all.
     """
     if backend != "mpi" or dtype in FEW_DTYPES or len(sizes) < 2:
         return sizes
-    return sizes[(list(DTYPES).index(dtype) + (binding == "native")) % 2 :: 2]
+    return (sizes[(list(DTYPES).index(dtype) + (binding == "native")) % len(sizes)],)
 
 
 def cells(
@@ -101,7 +101,7 @@ def cells(
         for dtype in dtypes:
             sizes = benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES)
             for nbytes in _turns(dtype, sizes, backend, binding):
-                for buffer in BUFFERS if dtype in (FEW_DTYPES if whole else ("int32",)) else BUFFERS[:1]:
+                for buffer in BUFFERS if (dtype, nbytes) == ("int32", sizes[-1]) else BUFFERS[:1]:
                     tried.append(change_cell(usual, dtype=dtype, size=nbytes, buffer=buffer))
             if name == "allreduce":
                 ops = OPS_OF[DTYPES[reduction_dtype(dtype)].kind]
