@@ -13,7 +13,7 @@ from omb_py.backends.registry import find
 from omb_py.engine.measuring.host_memory import available_bytes
 from tests.support.machines.mpi import report, run_omb_py
 from tests.support.sessions import large_messages
-from tests.support.sessions.mpi_session import spoiled
+from tests.support.sessions.mpi_session import ROUNDS, spoiled
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 BINDINGS = ("native", "mpi4py")
@@ -103,7 +103,7 @@ def test_a_graph_is_made_anew_by_all_ranks_and_may_have_ranks_that_only_receive(
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_one_inverted_byte_is_found(ranks: int, binding: str) -> None:
     found = told(ranks)[f"corrupted {binding}"][0]
-    assert len(found) == 2 * len(spoiled(ranks)) >= 14
+    assert len(found) == 2 * len(spoiled(ranks)) >= 6
     for what, (validated, wrong) in found.items():
         if "flip" in what:
             assert validated is False and wrong > 0, what
@@ -117,7 +117,7 @@ def test_every_synchronisation_keeps_data_and_counts(ranks: int, binding: str) -
     kinds = ["barrier", "dissemination", *(["roundtime"] if ranks == 2 else []), "none"]
     assert [kind for kind in found if not kind.startswith("skew")] == kinds
     for kind in kinds:
-        assert found[kind] == [True, 20, ["time"], kind == "roundtime"], kind
+        assert found[kind] == [True, ROUNDS, ["time"], kind == "roundtime"], kind
         assert binding == "mpi4py" or 0 <= found[f"skew {kind}"] < 1e5
 
 
@@ -127,7 +127,7 @@ def test_with_rotating_memory_every_copy_is_right_and_checked(ranks: int, bindin
         # iterations 4, 5 and 6 of 6 copies
         assert found.pop("copies") == ([7] * 6 if rank == 0 else [7, 0, 0, 0, 7, 7])
         if rank == 0:
-            assert len(found) == (9 if ranks == 2 else 7)
+            assert len(found) == (9 if ranks == 2 else 3)
             for what, (validated, wrong) in found.items():
                 assert (validated, wrong == 0) == (("flip" not in what,) * 2), what
 
