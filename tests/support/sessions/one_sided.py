@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.rma import SYNCS, WINDOWS
@@ -75,6 +76,7 @@ def main() -> None:
     from omb_py.backends.registry import find
 
     session = find("mpi").connect({})
+    validate.ITERATIONS = 3
     told: dict[str, Any] = {"library": session.library}
     for binding in ("native", "mpi4py"):
         for benchmark, cell in cells(binding):
