@@ -89,7 +89,9 @@ def run_group(group: str, device: str, limit_s: float = LIMIT_S) -> tuple[list[s
     Returns:
         a line for each cell, and what failed, or nothing.
     """
-    cells = [one for one in GROUPS[group] if device != "sim" or one is not ON_GPUS]
+    cells = list(GROUPS[group])
+    if device == "sim":  # its memory is the host's: large messages say no more
+        cells = [{**one, "size": min(one["size"], K)} for one in cells if one is not ON_GPUS]
     words = [sys.executable, "-X", "faulthandler", "-m", "tests.support.sessions.nccl_cells", json.dumps(cells)]
     more = STAND_INS if device == "sim" else {}
     code, out, err = run_within(limit_s, words, environment(OMB_PY_TEST_DEVICE=device, **more))
