@@ -22,7 +22,7 @@ from tests.support.sessions.workload_session import (
 )
 
 RANKS = 4
-ON_REAL_RANKS = pytest.mark.parametrize("backend", ["mpi", pytest.param("gloo", marks=(pytest.mark.calm, needs_torch))])
+GLOO = (pytest.mark.calm, needs_torch)
 
 
 def measured_on(backend: str, ranks: int, what: str, folder: Path) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def measured_on(backend: str, ranks: int, what: str, folder: Path) -> dict[str, 
 
 @pytest.mark.slow
 @pytest.mark.mpi
-@ON_REAL_RANKS
+@pytest.mark.parametrize("backend", ["mpi", pytest.param("gloo", marks=GLOO)])
 def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
     found = measured_on(backend, RANKS, FAMILIES_ALL, tmp_path)
     assert GUIDELINE in found
@@ -54,7 +54,8 @@ def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.mpi
-@ON_REAL_RANKS
-@pytest.mark.parametrize("ranks", [3, 4])
+@pytest.mark.parametrize(
+    ("ranks", "backend"), [(3, "mpi"), *(pytest.param(ranks, "gloo", marks=GLOO) for ranks in (3, 4))]
+)
 def test_every_byte_of_inference_is_right(ranks: int, backend: str, tmp_path: Path) -> None:
     measured_on(backend, ranks, INFERENCE, tmp_path)
