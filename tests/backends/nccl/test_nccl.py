@@ -54,7 +54,7 @@ def _cells(ranks: int) -> list[Cell]:
     for name in COLLECTIVES:
         takes = BENCHMARKS[name].options
         found.append({"benchmark": name, "size": 70_016})
-        if "in_place" in takes and name not in NOT_IN_PLACE:
+        if ranks == 2 and "in_place" in takes and name not in NOT_IN_PLACE:
             found.append({"benchmark": name, "size": 4096, "in_place": True})
         if "root" in takes:
             found += [{"benchmark": name, "size": 64, "root": root} for root in (ranks - 1, -1)[: 4 - ranks or 1]]

@@ -37,7 +37,7 @@ def cells_on(ranks: int, own: bool) -> list[Cell]:
             takes = BENCHMARKS[name].options
             sizes = (16, 70_016) if ranks == 2 else (70_016,)
             cells += [{"benchmark": name, "size": size} for size in (sizes if BENCHMARKS[name].sizes else sizes[:1])]
-            if "in_place" in takes and "alltoall" not in name:
+            if ranks == 2 and "in_place" in takes and "alltoall" not in name:
                 cells.append({"benchmark": name, "size": 4096, "in_place": True})
             if name != op:
                 continue
