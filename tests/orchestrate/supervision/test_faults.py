@@ -45,10 +45,9 @@ def test_ranks_behind_an_agent(victim: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("binding", ["native", "mpi4py"])
-def test_receive_that_never_comes_is_named(binding: str, tmp_path: Path) -> None:
-    words = "latency -n 2 -m 8:32 -i 50 --timeout 8 --inject lost:1:32 --binding"
-    run = Run(tmp_path, *words.split(), binding)
+def test_receive_that_never_comes_is_named(tmp_path: Path) -> None:
+    """With mpi4py: tests/backends/mpi/test_threads.py."""
+    run = Run(tmp_path, *"latency -n 2 -m 8:32 -i 50 --timeout 8 --inject lost:1:32".split())
     code, out, err = run.finish()
     last = err.rstrip().splitlines()[-1]
     assert code == 3
