@@ -40,7 +40,7 @@ def test_simulation_and_emulated_hosts_agree(tmp_path: Path) -> None:
     best: dict[int, list[str]] = {}
     with hosts(2) as cluster:
         cluster.limit(0, 1, RATE)
-        for seq in (8, 65536):
+        for seq in (8, 32768):
             real, simulated = {}, {}
             for order in ORDERS:
                 words = [*omb_py, *_text(seq, order).split(), *FEW]
@@ -48,4 +48,4 @@ def test_simulation_and_emulated_hosts_agree(tmp_path: Path) -> None:
                 simulated[order] = _step_us([*words, "-n", "4", "--backend", "mock", "--mock", machine])
             print(f"seq {seq}: us on hosts {real}, simulated {simulated}")
             best[seq] = [min(times, key=lambda order: times[order]) for times in (real, simulated)]
-    assert best == {8: ["dp-tp-pp"] * 2, 65536: ["tp-dp-pp"] * 2}
+    assert best == {8: ["dp-tp-pp"] * 2, 32768: ["tp-dp-pp"] * 2}
