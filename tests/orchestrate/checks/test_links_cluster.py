@@ -114,7 +114,7 @@ def cut_off(folder: Path, line: str) -> tuple[int, str, str]:
             while finished(store, "alltoall") < 2:  # both sizes; what follows is long
                 assert time.monotonic() < until and child.poll() is None
                 time.sleep(0.1)
-            time.sleep(1)
+            time.sleep(0.3)
             cluster.cut(2)
             out, err = child.communicate(timeout=PATIENCE_S)
         finally:
@@ -143,7 +143,7 @@ def hosts_of(rows: pd.DataFrame) -> set[str]:
 
 def test_the_rest_of_a_suite_is_measured_without_the_host(tmp_path: Path) -> None:
     """What was left is measured on two hosts, the first line of the end names the third, and the exit code is 3."""
-    suite = SUITE.partition("[accept]")[0] + SUITE[SUITE.index("[[entry]]") :].replace("5000000", "50000") + AFTER
+    suite = SUITE.partition("[accept]")[0] + SUITE[SUITE.index("[[entry]]") :].replace("5000000", "20000") + AFTER
     (tmp_path / "long.toml").write_text(suite)
     code, _, err = cut_off(tmp_path, f"run {tmp_path}/long.toml --quiet")
     assert code == 3, err
