@@ -53,7 +53,7 @@ FAULTS: Mapping[str, Fault] = {
         frozenset({"node0 - node2"}),
     ),
     "a late node": Fault(
-        lambda cluster: cluster.delay(1, 200), lambda cluster: cluster.delay(1, 5000), frozenset({"node1"})
+        lambda cluster: cluster.delay(1, 200), lambda cluster: cluster.delay(1, 1000), frozenset({"node1"})
     ),
     "a link that loses packets": Fault(
         lambda cluster: cluster.lose(1, 3, 0.05), lambda cluster: cluster.lose(1, 3, 0.1), frozenset({"node1 - node3"})
