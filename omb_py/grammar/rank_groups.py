@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError
@@ -101,6 +102,12 @@ def groups_of_ranks(text: str, ranks: int, hosts: Sequence[str] = ()) -> Groups:
     Raises:
         UsageError: the groups do not have as many ranks as there are, or not all as many.
     """
+    return _groups(text, ranks, tuple(hosts) if needs_hosts(text) else ())
+
+
+@lru_cache(maxsize=16)
+def _groups(text: str, ranks: int, hosts: tuple[str, ...]) -> Groups:
+    """The groups, made once: a process that holds many ranks asks for those of each."""
     if not text:
         return (tuple(range(ranks)),)
     if blocks := _BLOCKS.fullmatch(text):

@@ -415,17 +415,18 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World, ours: bool = False) -> dict[str, int]:
+def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World) -> tuple[dict[str, int], set[str]]:
     """Largest size of each buffer over the cells of a sweep, in bytes, validation included.
 
-    With `ours`, buffers that the library allocates are left out.
+    With the names of those that the library does not allocate.
     """
     needed: dict[str, int] = {}
+    ours: set[str] = set()
     for cell in cells:
         variants = [cell, replace(cell, distinct=True)] if cell.validate else [cell]
         for variant in variants:
             for buffer in benchmark.program(world, variant).buffers:
-                if ours and buffer.library:
-                    continue
                 needed[buffer.name] = max(needed.get(buffer.name, 0), buffer.nbytes)
-    return needed
+                if not buffer.library:
+                    ours.add(buffer.name)
+    return needed, ours

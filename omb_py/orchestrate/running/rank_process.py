@@ -363,8 +363,8 @@ def _buffers(
         same = [cell for cell in cells if cell.benchmark == name]
         benchmark = arranged(find_benchmark(name), halved, modes, cache_bytes)
         for world in worlds.values():
-            allocated = set(buffers_needed(benchmark, same, world, ours=True))
-            for buffer, nbytes in buffers_needed(benchmark, same, world).items():
+            needed, allocated = buffers_needed(benchmark, same, world)
+            for buffer, nbytes in needed.items():
                 for cell in same:
                     sizes = kinds.setdefault(cell.buffer, {})
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)

@@ -302,10 +302,10 @@ class TestInMeasure:
 class TestBuffersNeeded:
     def test_hold_the_largest_size_and_a_slot_for_each_message_of_a_validated_window(self) -> None:
         cells = [cell("bw", size, validate=valid) for size, valid in ((8, False), (64, True), (1024, False))]
-        assert buffers_needed(find("bw"), cells[:1], World(0, 2)) == {"send": 8, "recv": 8, "ack": 1}
-        assert buffers_needed(find("bw"), cells[:2], World(0, 2)) == {"send": 4 * 64, "recv": 64, "ack": 1}
-        assert buffers_needed(find("bw"), cells[:2], World(1, 2)) == {"send": 64, "recv": 4 * 64, "ack": 1}
-        assert buffers_needed(find("bw"), cells, World(0, 2)) == {"send": 1024, "recv": 1024, "ack": 1}
+        assert buffers_needed(find("bw"), cells[:1], World(0, 2))[0] == {"send": 8, "recv": 8, "ack": 1}
+        assert buffers_needed(find("bw"), cells[:2], World(0, 2))[0] == {"send": 4 * 64, "recv": 64, "ack": 1}
+        assert buffers_needed(find("bw"), cells[:2], World(1, 2))[0] == {"send": 64, "recv": 4 * 64, "ack": 1}
+        assert buffers_needed(find("bw"), cells, World(0, 2))[0] == {"send": 1024, "recv": 1024, "ack": 1}
 
 
 def test_payloads_are_made_one_at_a_time() -> None:

@@ -259,8 +259,9 @@ def main() -> None:
     needed: dict[str, int] = {}
     world = worlds_of(session)[session.rank]
     for cell in cells:
-        for buffer, nbytes in buffers_needed(find(cell.benchmark), [cell], world, ours=True).items():
-            needed[buffer] = max(needed.get(buffer, 0), nbytes)
+        sizes, ours = buffers_needed(find(cell.benchmark), [cell], world)
+        for buffer in ours:
+            needed[buffer] = max(needed.get(buffer, 0), sizes[buffer])
     session.reserve("numpy", needed)
     began = time.monotonic()
     names = tuple(plan["sides"])
