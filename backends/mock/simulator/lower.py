@@ -225,6 +225,9 @@ def lower(
                 continue
             for step in started(node, known):
                 op = _operation(step, k, number, site)
+                if op.code == Code.COMPUTE and op.source is None and ops and ops[-1].step is step:
+                    ops[-1].ns += op.ns  # repeated without anything between: no other rank can tell them apart
+                    continue
                 # a rank without a clock waits in a barrier outside the interval of the others
                 op.timed = begins < j < ends and (bool(clocks) or base(step.op) != "barrier")
                 for choice in op.choices.values():
