@@ -495,11 +495,14 @@ def _stands_apart(groups: Ints, grid: Floats) -> bool:
     n = len(groups)
     same, off = groups[:, None] == groups[None, :], ~np.eye(n, dtype=bool)
     within, between = grid[same & off], grid[~same]
-    gap = float(np.median(between) - np.median(within))
-    left = np.concatenate([within - np.median(within), between - np.median(between)])
-    if gap < max(LEAST_GAP, _SURE * _SIGMA * float(np.median(np.abs(left)))):
+    near_value, far_value = float(np.median(within)), float(np.median(between))
+    gap = far_value - near_value
+    if gap < LEAST_GAP:
         return False
-    middle = (np.median(between) + np.median(within)) / 2
+    left = np.concatenate([within - near_value, between - far_value])
+    if gap < _SURE * _SIGMA * float(np.median(np.abs(left))):
+        return False
+    middle = (far_value + near_value) / 2
     pairs = [(a, b) for a in range(int(groups.max()) + 1) for b in range(a)]
     if any(np.median(grid[np.ix_(groups == a, groups == b)]) < middle for a, b in pairs):
         return False  # a group was divided

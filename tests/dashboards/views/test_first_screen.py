@@ -25,14 +25,14 @@ from omb_py.dashboards.views.first_screen import near_equal
 from tests.dashboards.stores import write
 from tests.support import gpu_store, planted_cluster, planted_store
 
-SEEDS = (101, pytest.param(102, marks=pytest.mark.slow))
+SEED = 101
 """More of them, and other ones: tests.lab.error_rates.first_screen."""
 
 
-@pytest.fixture(scope="module", params=SEEDS)
-def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("planted")
-    faults = planted_store.write(folder, request.param)
+    faults = planted_store.write(folder, SEED)
     return folder, faults, report(folder, StoreSelection())
 
 
@@ -86,7 +86,7 @@ def test_each_line_leads_to_its_evidence_in_report_and_explorer(planted) -> None
 
 @pytest.mark.slow
 def test_a_sound_store_names_nothing(tmp_path: Path) -> None:
-    planted_store.write(tmp_path, SEEDS[0], sound=True)
+    planted_store.write(tmp_path, SEED, sound=True)
     made = report(tmp_path, StoreSelection())
     assert made.changes == [] and made.first[0].title.endswith(": 0 of 120 cells slower, 0 faster")
     assert made.first[1].title == "Nothing changed over time beyond the noise, and nothing is odd"
@@ -266,10 +266,9 @@ def test_a_step_without_a_new_version_is_dated(cell) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [101, 102])
-def test_five_faults_among_several_libraries_are_all_named(seed: int, tmp_path: Path) -> None:
+def test_five_faults_among_several_libraries_are_all_named(tmp_path: Path) -> None:
     """One in a version that is not of the newest pair, one that no other version can be held against."""
-    planted = planted_cluster.write(tmp_path, seed)
+    planted = planted_cluster.write(tmp_path, SEED)
     items = [item for item in report(tmp_path, StoreSelection()).changes][:MOST_ITEMS]
     named, others = planted_store.judged([item.text for item in items], planted)
     assert named == dict.fromkeys(planted.expected(), True)
@@ -278,5 +277,5 @@ def test_five_faults_among_several_libraries_are_all_named(seed: int, tmp_path: 
 
 @pytest.mark.slow
 def test_a_sound_cluster_names_no_fault(tmp_path: Path) -> None:
-    planted_cluster.write(tmp_path, 101, sound=True)
+    planted_cluster.write(tmp_path, SEED, sound=True)
     assert {item.kind for item in report(tmp_path, StoreSelection()).changes} <= {"faster", "changed"}
