@@ -162,6 +162,8 @@ def _ramp_slice(start: int, stop: int) -> Bytes:
 def _repeated(period: Elements, start: int, stop: int) -> Elements:
     """The elements `start` to `stop` of those that repeat `period`."""
     first = start % len(period)
+    if first + stop - start <= len(period):
+        return period[first : first + stop - start]
     return np.resize(period, first + stop - start)[first:]
 
 

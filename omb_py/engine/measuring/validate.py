@@ -193,6 +193,8 @@ def _complement(make: Make, within: slice) -> Bytes:
 def _copies(runner: Runner, rank: int, region: Region, copies: int) -> Bytes:
     """A region in every copy of its buffer, one row a copy; a region that does not turn is the same in all rows."""
     start = runner.memory(rank, region.buffer)[region.offset :]
+    if copies == 1:
+        return start[None, : region.nbytes]
     shape = (copies, region.nbytes)
     return np.lib.stride_tricks.as_strided(start, shape, (region.turn, 1))
 
