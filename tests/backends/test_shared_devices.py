@@ -37,13 +37,17 @@ def row(backend: str, devices: int, *words: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("backend", [pytest.param(b, marks=needs_torch if b == "gloo" else ()) for b in BACKENDS])
 def test_rows_of_a_shared_device_are_labelled_and_stand_apart(backend: str) -> None:
-    code, _, err = ran(backend, 1)
-    assert code == 3 and "ranks 0, 1 would share sim:0 (simulated device) of" in err and "--share-device" in err
     shared, apart = row(backend, 1, "--share-device"), row(backend, 2, "--share-device")
     assert (shared["parameters"]["ranks_per_device"], apart["parameters"]["ranks_per_device"]) == ("2", "1")
     assert (shared["devices"], apart["devices"]) == (1, 2)
     assert shared["comparability_key"] != apart["comparability_key"]
-    assert apart["comparability_key"] == row(backend, 2)["comparability_key"]
+
+
+def test_a_device_is_shared_only_where_it_may_be() -> None:
+    code, _, err = ran("mpi", 1)
+    assert code == 3 and "ranks 0, 1 would share sim:0 (simulated device) of" in err and "--share-device" in err
+    apart, unasked = row("mpi", 2, "--share-device"), row("mpi", 2)
+    assert apart["comparability_key"] == unasked["comparability_key"]
 
 
 def test_omb_s_text_says_on_stdout_that_bytes_were_copied_and_a_device_shared() -> None:
