@@ -10,8 +10,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.support.tiers import few_quick
-
 pytest.importorskip("pytest_benchmark", reason="pytest-benchmark is in the extra dev")
 pytest_plugins = ("pytester",)
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "pytest.md"
@@ -114,13 +112,11 @@ WRONG = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", few_quick(WRONG))
-def test_what_goes_wrong_is_one_line(run, wrong) -> None:
-    line, words = wrong
-    text = f"def step(comm): pass\ndef hang(comm): pass\n\ndef test_it(comm_benchmark):\n    {line}\n"
-    result = run(text, "--omb-py", "--tb=short")
-    assert result.ret != 0
-    result.stdout.fnmatch_lines([words])
+def test_what_goes_wrong_is_one_line(run) -> None:
+    tests = (f"def test_{number}(comm_benchmark):\n    {line}\n" for number, (line, _) in enumerate(WRONG))
+    result = run("\n".join(("def step(comm): pass\ndef hang(comm): pass\n", *tests)), "--omb-py", "--tb=short")
+    result.assert_outcomes(failed=len(WRONG))
+    result.stdout.fnmatch_lines([words for _, words in WRONG])
 
 
 @pytest.mark.slow

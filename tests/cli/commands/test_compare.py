@@ -249,7 +249,7 @@ class TestSuites:
 
     @pytest.mark.slow
     def test_options_of_the_command_line_hold_for_all(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
-        run(f"{sides(new=OTHER)} {suite} --rounds 1 --iterations 50 --quiet --tag why=test")
+        run(f"{sides(new=OTHER)} {suite} --rounds 1 --launches 2 --iterations 50 --quiet --tag why=test")
         frame = load(tmp_path)
         assert set(frame["iterations"]) == {50} and all(tags["why"] == "test" for tags in frame["tags"])
 

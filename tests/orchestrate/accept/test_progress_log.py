@@ -64,20 +64,28 @@ def facts(found: AcceptReport) -> list[Any]:
     return [(v.case.name, v.word, v.measured, [value for _, value in v.values], v.rounds) for v in found.verdicts]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, AcceptReport]:
+    """An acceptance that nothing cut off, and its store."""
+    store = tmp_path_factory.mktemp("whole") / "s"
+    return store, accepted(store)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)])
-def test_it_goes_on_where_it_was(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = accepted(tmp_path / "whole")
-    assert len(whole.verdicts[0].rounds) > 1, "several rounds, so that launches depend on verdicts"
-    store = tmp_path / "cut"
+@pytest.mark.parametrize("after", [2, 4])
+def test_it_goes_on_where_it_was(
+    after: int, whole: tuple[Path, AcceptReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole_store, uncut = whole
+    assert len(uncut.verdicts[0].rounds) > 1, "several rounds, so that launches depend on verdicts"
     with cut_off(monkeypatch, after):
-        accepted(store)
-    again = accepted(store, resume="last")
-    assert facts(again) == facts(whole) and again.launches == whole.launches
-    assert [(one.name, one.word) for one in again.checked] == [(one.name, one.word) for one in whole.checked]
-    assert again.deviations[0].startswith("interrupted; resumed at ") and len(again.files) == len(whole.files)
-    frame = load(store)
-    assert set(frame["run_id"]) == {again.run_id} and len(frame) == len(load(tmp_path / "whole"))
+        accepted(tmp_path)
+    again = accepted(tmp_path, resume="last")
+    assert facts(again) == facts(uncut) and again.launches == uncut.launches
+    assert [(one.name, one.word) for one in again.checked] == [(one.name, one.word) for one in uncut.checked]
+    assert again.deviations[0].startswith("interrupted; resumed at ") and len(again.files) == len(uncut.files)
+    frame = load(tmp_path)
+    assert set(frame["run_id"]) == {again.run_id} and len(frame) == len(load(whole_store))
 
 
 @pytest.mark.slow

@@ -85,9 +85,9 @@ def test_launches_that_get_slower_one_after_another_decide_later(tmp_path: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 11))
+@pytest.mark.parametrize("seed", range(1, 6))
 def test_simulated_launches_know_nothing_of_each_other(seed: int, tmp_path: Path) -> None:
-    """Six of these ten took 16 launches, since eight values of one cell cannot show that they are independent."""
+    """Six of the first ten took 16 launches, since eight values of one cell cannot show that they are independent."""
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "noise=0.02"') + ENTRY
     text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1 ms"')
     (verdict,) = accepted(text, tmp_path, values={"seed": seed}, correctness=False).verdicts
@@ -139,7 +139,7 @@ def test_a_baseline_of_several_nights(tmp_path: Path, monkeypatch: pytest.Monkey
     first = noisy.replace('baseline = "5%"', 'max = "1 s"') + "[accept]\nmost-launches = 8\n"
     for night in range(5):
         at_night(monkeypatch, night)
-        accepted(first, tmp_path, values={"seed": night})
+        accepted(first, tmp_path, values={"seed": night}, correctness=False)
     at_night(monkeypatch, 6)
     same = accepted(noisy, tmp_path, baseline="tag=suite=mine", values={"seed": 7})
     assert set(words(same).values()) == {"PASS"} and same.baseline == "tag=suite=mine"

@@ -22,18 +22,18 @@ Repository = Callable[..., Path]
 @pytest.mark.slow
 def test_the_commit_that_made_it_slower_is_named(repository: Repository, design: Make, tmp_path: Path) -> None:
     notes: list[str] = []
-    found = bisect(design(repository(12, {0: 1.0, 8: 1.08}), "c0", "c11", notes))
-    assert [commit.subject for commit in found.possible] == ["change 8"]
+    found = bisect(design(repository(6, {0: 1.0, 4: 1.08}), "c0", "c5", notes))
+    assert [commit.subject for commit in found.possible] == ["change 4"]
     assert {(tried.commit.subject, tried.verdict) for tried in found.tried} >= {
-        ("change 7", "SAME"),
-        ("change 8", "SLOWER"),
+        ("change 3", "SAME"),
+        ("change 4", "SLOWER"),
     }
     assert 0.9 < found.certainty < 1
     document = bisect_document(found)
     assert document.exit_code == OK and document.headline == f"{found.possible[0]} made it slower"
     text = to_markdown(document)
-    assert "times as long as --good" in text and "| change 7 | SAME |" in text
-    assert any("11 commits are possible: about 4 comparisons of 18 to 50 launches" in note for note in notes)
+    assert "times as long as --good" in text and "| change 3 | SAME |" in text
+    assert any("5 commits are possible: about 3 comparisons of 18 to 50 launches" in note for note in notes)
     frame = load(tmp_path / "store")
     assert found.possible[0].name in {dict(tags)["commit"] for tags in frame["tags"]}
 

@@ -53,7 +53,7 @@ def alarm(design: Make, monkeypatch: pytest.MonkeyPatch) -> Report:
 
 @pytest.mark.slow
 def test_a_program_against_itself_seldom_raises_an_alarm(alarm: Report) -> None:
-    reports = 100
+    reports = 60  # of which none may raise one
 
     def recorded(start: int) -> Iterator[Sequence[float]]:
         return (STREAM[(start + number) % len(STREAM)] for number in range(len(STREAM)))
@@ -64,11 +64,11 @@ def test_a_program_against_itself_seldom_raises_an_alarm(alarm: Report) -> None:
 
 @pytest.mark.slow
 def test_a_tenth_is_found_with_ten_launches(alarm: Report) -> None:
-    noise, reports = random.Random(1), 100
+    noise, reports = random.Random(1), 40
 
     def spread() -> Iterator[Sequence[float]]:
         while True:
             launch = noise.gauss(1, 0.02)
             yield [us * launch * noise.gauss(1, 0.005) for us in (20.0, 80.0, 300.0)]
 
-    assert sum(alarm(spread(), seed, 10) for seed in range(reports)) >= 95
+    assert sum(alarm(spread(), seed, 10) for seed in range(reports)) >= 0.95 * reports

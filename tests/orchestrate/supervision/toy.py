@@ -34,7 +34,6 @@ def rank_main(mode, rank, size, folder):
     victim = rank == 1
     if mode == "meets late" and victim: time.sleep(0.5)
     if mode == "dies unheard" and victim: os.kill(os.getpid(), signal.SIGKILL)
-    if mode == "never comes" and victim: time.sleep(60)
     if "OMB_PY_TEST_NODES" in os.environ:
         nodes = int(os.environ["OMB_PY_TEST_NODES"])
         socket.gethostname = lambda: f"node{rank % nodes}"

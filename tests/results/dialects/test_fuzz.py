@@ -1,4 +1,4 @@
-"""10 000 seeded mutations of every known text: no exception but a refusal, and every table fits the store's limits."""
+"""4 000 seeded mutations of every known text: no exception but a refusal, and every table fits the store's limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.results.dialects.texts import OMB
 NCCL = [text for name, text in vars(nccl_texts).items() if name.isupper()]
 RDMA = [test_ucx.LATENCY, test_ucx.BATCH, test_ucx.CSV, test_ucx.UCC, test_perftest.BANDWIDTH, test_perftest.LATENCY]
 SEEDS = [text.encode() for text in (*OMB.values(), *NCCL, imb_texts.MPI1, imb_texts.NBC, LATENCY + BW, *RDMA)]
-MUTATIONS = 10_000
+MUTATIONS = 4_000
 WORDS = (
     b"nan",
     b"inf",
