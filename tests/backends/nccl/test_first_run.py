@@ -28,8 +28,9 @@ def python(code: str) -> tuple[str, ...]:
 
 @pytest.mark.slow
 def test_each_step_is_told_by_how_it_ended_and_the_next_ones_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(first_run, "LEAST_S", 1.0)
     steps = [
         FirstRunStep("right", 60, python("print('every byte')"), says="every byte"),
         FirstRunStep("wrong", 60, python("import sys; print('NCCL WARN: no peer'); sys.exit(3)")),
