@@ -47,9 +47,9 @@ def huge(frame: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("huge"), pd.concat([frame, longer.assign(run_id="huge")]))
 
 
-@pytest.mark.parametrize("kind", ["suite", "huge"])  # the report has the others
-def test_the_explorer(browser: Any, kind: str, request: pytest.FixtureRequest) -> None:
-    with served(request.getfixturevalue(kind)) as address:
+def test_the_explorer(browser: Any, huge: Path) -> None:
+    """Of the store with the longest names; the report has the others."""
+    with served(huge) as address:
         for theme, (opened, wider) in zip(THEMES, WIDTHS, strict=True):
             resize(browser, opened)
             browser.get(f"{address}?view=curves&theme={theme}")
@@ -90,25 +90,27 @@ def test_the_page_of_an_acceptance(browser: Any, accepted: Path) -> None:
     assert errors(browser) == []
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_axe_finds_nothing_in_what_is_ours(browser: Any, theme: str, suite: Path) -> None:
-    """The rules of WCAG 2.2 A and AA in axe-core, in the explorer with its drawer open."""
+def test_axe_finds_nothing_in_what_is_ours(browser: Any, suite: Path) -> None:
+    """The rules of WCAG 2.2 A and AA in axe-core, in the explorer with its drawer open, in both themes."""
     from selenium_axe_python import Axe
 
     resize(browser, 1280)
     with served(suite) as address:
-        browser.get(f"{address}?view=curves&theme={theme}")
+        browser.get(f"{address}?view=curves")
         until(lambda: browser.execute_script(DRAWN), True)
         cell = "return document.querySelector('.js-plotly-plot').data.find((t) => t.customdata).customdata[0]"
-        browser.get(f"{address}?view=curves&theme={theme}&cell={browser.execute_script(cell)}")
+        browser.get(f"{address}?view=curves&cell={browser.execute_script(cell)}")
         until(lambda: browser.execute_script("return document.querySelectorAll('#drawer .main-svg').length > 0"), True)
-        until(lambda: browser.execute_script(DRAWN), True)
         axe = Axe(browser)
         axe.inject()
-        found = axe.run(
-            json.dumps({"exclude": [[name] for name in DASH]}),
-            json.dumps({"runOnly": ["wcag2a", "wcag2aa", "wcag22aa"]}),
-        )
-        assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found["violations"]] == []
-        assert any(rule["id"] == "color-contrast" for rule in found["passes"])
+        for theme in THEMES:
+            browser.execute_script(f"document.querySelector('#theme input[value={theme}]').click()")
+            until(lambda theme=theme: browser.execute_script(PAPER) == theme, True)
+            until(lambda: browser.execute_script(DRAWN), True)
+            found = axe.run(
+                json.dumps({"exclude": [[name] for name in DASH]}),
+                json.dumps({"runOnly": ["wcag2a", "wcag2aa", "wcag22aa"]}),
+            )
+            assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found["violations"]] == [], theme
+            assert any(rule["id"] == "color-contrast" for rule in found["passes"])
         leave(browser)

@@ -29,23 +29,25 @@ def drawn(view: Any) -> list[Any]:
 
 @pytest.mark.slow
 def test_a_suite_gives_a_curve_for_each_benchmark(suite: Path) -> None:
-    for view in curves(suite):
+    shown = curves(suite)
+    for view in shown:
         assert len(drawn(view)) == 1 and "suite" not in view.title
         assert len(drawn(view)[0]["x"]) > 1, view.title
         assert "2 launches" in view.caption
-    counted = Counter(view.title.partition(":")[0].partition(",")[0] for view in curves(suite))
+    counted = Counter(view.title.partition(":")[0].partition(",")[0] for view in shown)
     assert set(counted) == {"allgather", "allreduce", "alltoall", "bcast", "bw", "latency"}
 
 
 @pytest.mark.slow
 def test_an_acceptance_gives_whole_curves_of_its_timed_launches(accepted: Path) -> None:
-    for view in curves(accepted):
+    shown = curves(accepted)
+    for view in shown:
         (line,) = drawn(view)
         assert len(line["x"]) == 4 and "8 launches" in view.caption, "the calls that check bytes are no measurement"
-    assert {view.title.partition(":")[0] for view in curves(accepted)} == {"allreduce", "latency"}
+    assert {view.title.partition(":")[0] for view in shown} == {"allreduce", "latency"}
     assert set(read_cells(accepted, parse([]), []).timed["tags"]) == {""}, "its rounds are no lines"
     found, _ = views(Data(accepted), State("curves"))
-    assert [view.title for view in found] == [view.title for view in curves(accepted)]
+    assert [view.title for view in found] == [view.title for view in shown]
 
 
 @pytest.mark.slow

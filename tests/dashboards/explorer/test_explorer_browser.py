@@ -100,6 +100,17 @@ def visit(browser: Any, link: str) -> None:
     until(lambda: browser.execute_script(DRAWN), True)
 
 
+CHOSEN = "return document.querySelector('#view input:checked')?.value"
+FOLLOW = "history.pushState(null, '', arguments[0]); window.dispatchEvent(new PopStateEvent('popstate'));"
+
+
+def follow(browser: Any, view: str, more: str = "") -> None:
+    """Go to another view in the page that is open, by its link, and wait until it is drawn."""
+    browser.execute_script(FOLLOW, f"?view={view}{more}")
+    until(lambda: browser.execute_script(CHOSEN), view)
+    until(lambda: browser.execute_script(DRAWN), True)
+
+
 OPTION = """
 const options = document.querySelectorAll(
   ".dash-dropdown-options label, .dash-options-list label, [role=listbox] label");
@@ -142,23 +153,24 @@ UNMEASURED = {"gpus"}
 """Views of what is stored with GPUs only."""
 
 
-@pytest.mark.parametrize("view", [view for view in choices()["view"] if view not in UNMEASURED])
-def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str, view: str) -> None:
-    """At both widths and in both themes; no text lies on another, every axis has its unit."""
+@pytest.mark.parametrize(("theme", "width", "paper"), [("light", 1280, "#ffffff"), ("dark", 390, "#15191e")])
+def test_each_view_is_drawn_without_a_word_on_the_console(
+    browser, address: str, theme: str, width: int, paper: str
+) -> None:
+    """No text lies on another; every axis has its unit, where that has room."""
     # the others show enough of one benchmark
-    tuning = ("tuned", "winners")
-    wide = view in ("scaling", "history", "environment", "model", "guidelines", "pairs", "steps", *tuning)
-    link = f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}"
-    visit(browser, link)
-    assert browser.execute_script("return document.querySelector('#note').textContent") == ""
-    assert browser.execute_script(UNITS) == []
-    until(lambda: browser.execute_script(OVERLAPS), [])
-    resize(browser, 390)
-    visit(browser, link)  # a phone has its width when it opens the page
-    browser.execute_script("document.querySelector('#theme input[value=dark]').click()")
-    until(lambda: browser.execute_script(PAPERS), ["#15191e"])
-    until(lambda: browser.execute_script(OVERLAPS), [])
-    assert errors(browser) == []
+    wide = {"scaling", "history", "environment", "model", "guidelines", "pairs", "steps", "tuned", "winners"}
+    resize(browser, width)  # a phone has its width when it opens the page
+    visit(browser, f"{address}?theme={theme}")
+    for view in choices()["view"]:
+        if view in UNMEASURED:
+            continue
+        follow(browser, view, f"&theme={theme}{'' if view in wide else '&benchmark=allreduce'}")
+        assert browser.execute_script("return document.querySelector('#note').textContent") == "", view
+        assert theme == "dark" or browser.execute_script(UNITS) == [], view
+        until(lambda: browser.execute_script(PAPERS), [paper])
+        until(lambda: browser.execute_script(OVERLAPS), [])
+        assert errors(browser) == [], view
 
 
 PAPERS = """
@@ -199,7 +211,6 @@ def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, addre
 def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> None:
     visit(browser, address + "?view=curves&benchmark=allreduce")
     until(lambda: browser.execute_script(TRACES), BOTH)
-    chosen = "return document.querySelector('#view input:checked').value"
     kind = "return document.querySelector('#figures section').dataset.kind"
     browser.execute_script("document.querySelector('#view input[value=first]').click()")
     until(lambda: browser.execute_script(kind), "status")
@@ -207,12 +218,12 @@ def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> N
     until(lambda: browser.execute_script(DRAWN), True)
     browser.back()
     until(lambda: browser.execute_script(kind), "curves")
-    until(lambda: browser.execute_script(chosen), "curves")
+    until(lambda: browser.execute_script(CHOSEN), "curves")
     until(lambda: browser.execute_script(DRAWN), True)
     assert browser.execute_script(SEARCH) == "?view=curves&benchmark=allreduce"
     browser.forward()
     until(lambda: browser.execute_script(kind), "status")
-    until(lambda: browser.execute_script(chosen), "first")
+    until(lambda: browser.execute_script(CHOSEN), "first")
 
 
 def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None:
@@ -281,13 +292,14 @@ FIGURES = "return document.getElementById('figures').textContent"
 
 def test_markup_is_text_in_every_view_and_a_broken_file_is_named(browser, wild_store) -> None:
     marked = set()
+    visit(browser, wild_store)
     for view in choices()["view"]:
-        visit(browser, f"{wild_store}?view={view}")
+        follow(browser, view)
         assert browser.execute_script(RUN) == 0, view
         marked |= {view} if browser.execute_script(FIGURES).count(WILD) else set()
         assert errors(browser) == [], view
     assert marked >= set(choices()["view"]) - {"gpus"}, "the store has none"
-    visit(browser, f"{wild_store}?view=curves&benchmark=allreduce")
+    follow(browser, "curves", "&benchmark=allreduce")
     until(lambda: opened(browser, "allreduce 8 B"), "")
     until(lambda: browser.execute_script(DRAWN), True)
     assert WILD in browser.execute_script("return document.getElementById('drawer').textContent")

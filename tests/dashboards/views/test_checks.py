@@ -14,7 +14,7 @@ from omb_py.cli import main
 from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, views
-from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.build import StoreReport, report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.views import checks
 from omb_py.dashboards.views.cells import Cells
@@ -41,6 +41,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="module")
+def reported(store: Path) -> StoreReport:
+    return report(store, parse([]))
+
+
 def rate(store: Path, source: str, target: str) -> float:
     """MB/s from a node to another, of the first sweep, whose passes are launches."""
     rows = omb_py.load(store, benchmark="bw")
@@ -65,21 +70,20 @@ def test_the_matrix_shows_what_is_stored(store: Path) -> None:
 
 
 @pytest.mark.slow
-def test_guidelines_in_the_explorer_are_those_of_the_report(store: Path) -> None:
+def test_guidelines_in_the_explorer_are_those_of_the_report(store: Path, reported: StoreReport) -> None:
     (view,), note = views(Data(store), State("guidelines"))
-    (other,) = (one for one in report(store, parse([])).views if one.kind == "guidelines")
+    (other,) = (one for one in reported.views if one.kind == "guidelines")
     assert note == "" and (view.title, view.spec, view.rows) == (other.title, other.spec, other.rows)
     assert view.commands[0].startswith("omb-py guidelines gl5 gl9 ")
 
 
 @pytest.mark.slow
-def test_the_report_names_them_and_keeps_them_from_the_curves(store: Path) -> None:
-    made = report(store, parse([]))
-    assert any(line.startswith("Slow nodes or links: 6 nodes, 15 links: node4 is slow") for line in made.odd)
-    assert any(line.startswith("Guidelines: 4 violations of 2 guidelines") for line in made.odd)
-    assert [view.kind for view in made.tabs["Health"].views][-2:] == ["guidelines", "pairs"]
-    assert [view.kind for view in made.tabs["Cell"].views] == ["overview", "model"]
-    assert made.tabs["Compare"].views[0].title.startswith("latency: ")
+def test_the_report_names_them_and_keeps_them_from_the_curves(reported: StoreReport) -> None:
+    assert any(line.startswith("Slow nodes or links: 6 nodes, 15 links: node4 is slow") for line in reported.odd)
+    assert any(line.startswith("Guidelines: 4 violations of 2 guidelines") for line in reported.odd)
+    assert [view.kind for view in reported.tabs["Health"].views][-2:] == ["guidelines", "pairs"]
+    assert [view.kind for view in reported.tabs["Cell"].views] == ["overview", "model"]
+    assert reported.tabs["Compare"].views[0].title.startswith("latency: ")
 
 
 @pytest.mark.slow
