@@ -102,7 +102,7 @@ def views_of(rows: Sequence[Facts]) -> list[View]:
     import pandas as pd
 
     frame = pd.DataFrame([dict(row) for row in rows])
-    frame["started_at"] = pd.to_datetime(frame["started_at"], utc=True)
+    frame["started_at"] = pd.to_datetime(frame["started_at"], format="ISO8601", utc=True)
     frame["date"] = frame["started_at"].dt.strftime("%Y-%m-%d")
     nullable: Mapping[str, str] = {"int32": "Int32", "int64": "Int64", "bool": "boolean", "float64": "float64"}
     kinds = {c.name: nullable[c.kind] for c in COLUMNS if c.kind in nullable and c.name in frame}

@@ -151,7 +151,8 @@ def _history(levels: History) -> View:
     times = np.repeat([level.time_us for level in levels.levels], [level.launches for level in levels.levels])
     names = ("started_at", "log_time", "library_version", "environment_key")
     frame = pd.DataFrame([[getattr(point, name) for name in names] for point in points], columns=names)
-    frame = frame.assign(started_at=pd.to_datetime(frame["started_at"], utc=True), level_us=times)
+    started = pd.to_datetime(frame["started_at"], format="ISO8601", utc=True)  # a whole second has no fraction
+    frame = frame.assign(started_at=started, level_us=times)
     frame = frame.assign(median_us=np.exp(frame["log_time"]))
     largest = max(levels.steps, key=_factor, default=None)
     change = ""

@@ -19,6 +19,7 @@ def test_a_step_is_in_the_title_with_what_changed(cell) -> None:
             2.0 if n < 10 else 3.0,
             n,
             run_id=f"r{n}",
+            started_at=pd.Timestamp("2026-11-20T10:00Z") + pd.Timedelta(hours=n, milliseconds=n % 2),
             library_version="5.0.2" if n < 10 else "5.0.3",
             environment_key=f"e{n < 10}",
         )
