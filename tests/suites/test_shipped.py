@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine
-from omb_py.orchestrate.accept.criteria_file import CRITERION_KEYS, RULE_KEYS
+from omb_py.orchestrate.accept.criteria_file import CRITERION_KEYS, RULE_KEYS, read_criteria
 from omb_py.orchestrate.accept.session import check_suite
 from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
@@ -66,6 +66,18 @@ def test_quick_is_short() -> None:
     assert {cell.benchmark for cell in cells} == {"latency", "bw", "allreduce", "bcast", "allgather", "alltoall"}
     assert len(cells) <= 30
     assert all(cell.sampling.auto and cell.sampling.time_limit == 5.0 for cell in cells)
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+def test_tails_that_are_compared_are_of_a_fixed_count(name: str) -> None:
+    """The count of ``auto`` differs from night to night, and a percentile of other counts is not compared."""
+    compared = {
+        criterion.benchmark
+        for criterion in read_criteria(load_suite(name))
+        if METRICS[criterion.metric].counted and criterion.source not in ("contract", "promise")
+    }
+    cells = [cell for launch in plan_launches(checked(name)) for cell in launch.cells if cell.benchmark in compared]
+    assert bool(cells) == (name == "nightly") and not any(cell.sampling.auto for cell in cells)
 
 
 def test_the_example_of_the_documentation_is_a_suite() -> None:
