@@ -117,7 +117,8 @@ class LaunchBound:
         level = rule.spent / (max(1, questions) if 2 * beyond > n else 1)
         needed = launches_to_decide(min(beyond, n - beyond), n, level, stays_of(self._shared(questions)))
         if needed is not None:
-            return f"about {needed} launches would decide"
+            more = f": raise the suite's most-launches, {rule.most}" if needed > rule.most else ""
+            return f"about {needed} launches would decide{more}"
         near = "half of them are beyond the bound" if 2 * beyond == n else "about half of them are beyond the bound"
         return f"no number of launches decides: {near}"
 

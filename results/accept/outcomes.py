@@ -43,13 +43,13 @@ def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: 
     Args:
         store: folder of the launches and logs.
         suite: name of the suite; its bounds may have been others.
-        hosts: hosts on which ranks ran, in any order.
+        hosts: hosts on which ranks ran, in any order; with none it is not known what is repeated.
         own_run: the run that is being judged; it is left out.
     """
     return [
         Earlier(outcome.run_id, outcome.done, outcome.verdict, outcome.bounds)
         for outcome in ended_acceptances(store)
-        if outcome.run_id != own_run and outcome.suite == suite and set(outcome.hosts) == set(hosts)
+        if outcome.run_id != own_run and outcome.suite == suite and hosts and set(outcome.hosts) == set(hosts)
     ]
 
 

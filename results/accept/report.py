@@ -224,7 +224,6 @@ def _footnotes(verdicts: Iterable[CaseVerdict]) -> dict[str, str]:
 
 
 def _facts(acceptance: AcceptReport) -> list[str]:
-    rule = acceptance.rule
     lines = [
         f"suite {acceptance.suite} ({acceptance.suite_hash}): {acceptance.description}".removesuffix(": "),
         f"run {acceptance.run_id} in {acceptance.store}, {acceptance.started_at}, "
@@ -232,7 +231,7 @@ def _facts(acceptance: AcceptReport) -> list[str]:
         f"{_nodes(acceptance.hosts)}; {listed(acceptance.libraries, _SHOWN) or 'no library'}",
         *([acceptance.job] if acceptance.job else []),
         *([acceptance.contract] if acceptance.contract else []),
-        _rule_line(rule),
+        _rule_line(acceptance),
     ]
     if acceptance.correlation >= ALIKE:
         lines.append(
@@ -255,17 +254,27 @@ def _nodes(hosts: Sequence[str]) -> str:
     return f"{counted(len(hosts), 'node')}: {listed(hosts, _SHOWN)}" if hosts else "no node is named"
 
 
-def _rule_line(rule: AcceptRule) -> str:
-    """Say how launches are counted, and how many may be beyond a bound after each round."""
-    looks = tuple(min(rule.most, number * rule.launches) for number in range(1, rule.rounds + 1))
-    allowed = allowed_counts(looks, rule.rounds, 1 - rule.confidence)
-    steps = [f"{count} of {launches}" for launches, count in zip(looks, allowed, strict=True) if count >= 0]
-    few = f"PASS if at most {', '.join(steps)} independent launches are beyond the bound" if steps else "no PASS"
+_HOW = {
+    "baseline": "a night must keep the bound, by how much those of the baseline differ",
+    "drift": "a line through the passes must keep the bound",
+}
+"""Source of a criterion -> what decides it, where launches are not counted."""
+
+
+def _rule_line(acceptance: AcceptReport) -> str:
+    """Say what decides the criteria: how launches are counted, and how many may be beyond a bound after each round."""
+    rule, sources = acceptance.rule, {verdict.case.criterion.source for verdict in acceptance.verdicts}
+    kinds = [how for source, how in _HOW.items() if source in sources]
+    launches = counted(rule.launches, "launch")
+    if not kinds or sources - _HOW.keys():
+        kinds.insert(0, "the median of launches must keep the bound")
+        looks = tuple(min(rule.most, number * rule.launches) for number in range(1, rule.rounds + 1))
+        allowed = allowed_counts(looks, rule.rounds, 1 - rule.confidence)
+        steps = [f"{count} of {number}" for number, count in zip(looks, allowed, strict=True) if count >= 0]
+        few = f"PASS if at most {', '.join(steps)} independent launches are beyond the bound" if steps else "no PASS"
+        launches += f" a round, at most {rule.most}: {few}"
     left = "" if rule.undecided == "marginal" else f"; what is MARGINAL then is a {rule.undecided}"
-    return (
-        f"rule: the median of launches must keep the bound, {share_text(rule.confidence)} sure; "
-        f"{counted(rule.launches, 'launch')} a round, at most {rule.most}: {few}{left}"
-    )
+    return f"rule: {' and '.join(kinds)}, {share_text(rule.confidence)} sure; {launches}{left}"
 
 
 def _short_note(verdict: CaseVerdict, footnotes: Mapping[str, str]) -> str:

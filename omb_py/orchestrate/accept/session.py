@@ -214,7 +214,8 @@ class _Acceptance:
             ranks = max(plan.ranks for plan in self.launches.plans)
             out.machine = machine_facts(machine, self.run.command.other_cores, ranks)
         out.incidents += [Incident("launch", text, False) for text in self.run.command.repeated]
-        self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
+        if seen.launches:
+            self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
         return out
 
     def _plan(self, requests: Sequence[CheckedRequest]) -> None:

@@ -53,6 +53,12 @@ def test_correctness_then_performance(tmp_path: Path) -> None:
     assert len(found.files) == 9 and all(len(digest) == 64 for _, digest in found.files)
 
 
+def test_a_run_of_which_nothing_is_stored_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "die=1"') + ENTRY + LAX
+    accept(parse_suite(text, "f.toml"), AcceptRequest(CommandLine()), tmp_path)
+    assert "stored as run" not in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Path) -> None:
     """The bound is what is measured: undecided to the end, and only that cell is launched again."""

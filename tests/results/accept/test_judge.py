@@ -47,7 +47,9 @@ def test_launches_that_resemble_the_one_before_decide_later() -> None:
     assert correlation_of([made, case("baseline")], Evidence()) == UNKNOWN
     assert word(made, found) == "PASS"
     careful = judge(made, found, RULE, 1, correlation=0.9)
-    assert careful.word == "MARGINAL" and careful.missing == "about 38 launches would decide"
+    assert careful.word == "MARGINAL" and careful.missing == (
+        "about 38 launches would decide: raise the suite's most-launches, 24"
+    )
     assert judge(made, evidence(*rising * 4), RULE, 1, correlation=0.9).word == "PASS"
 
 
@@ -279,7 +281,9 @@ def test_a_verdict_says_how_many_launches_are_beyond_the_bound() -> None:
     assert good.word == "PASS" and good.beyond == 1 and good.share_at_most == pytest.approx(0.2640, abs=1e-4)
     assert good.evidence == "median within the bound, 95% sure; 1 of 16 launches beyond (at most 26 % are)"
     bad = judge(case(), evidence(*[11.0] * 11, *[9.0] * 5), AcceptRule(16, 16), 1)
-    assert bad.word == "MARGINAL" and bad.missing == "about 28 launches would decide"
+    assert bad.word == "MARGINAL" and bad.missing == (
+        "about 28 launches would decide: raise the suite's most-launches, 16"
+    )
     half = judge(case(), evidence(*[9.0, 11.0] * 4), RULE, 1)
     assert half.missing == "no number of launches decides: half of them are beyond the bound"
 

@@ -30,6 +30,8 @@ def test_the_last_end_of_each_log_in_the_order_of_time(tmp_path: Path) -> None:
     assert (
         earlier_acceptances(tmp_path, "s", ["n1"], "r2") == [] == earlier_acceptances(tmp_path, "t", ["n1", "n2"], "")
     )
+    ended(tmp_path, "r3", {**END, "hosts": [], "verdict": "ERROR", "done": "2026-01-04"})
+    assert earlier_acceptances(tmp_path, "s", [], "r4") == [], "of two that no rank answered nobody knows the hosts"
 
 
 def test_a_log_without_an_end_or_with_other_values_is_no_reason_to_fail(tmp_path: Path) -> None:

@@ -102,6 +102,23 @@ def test_the_rule_says_how_many_launches_may_be_beyond_a_bound() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sources", "rule"),
+    [
+        (("drift",), "a line through the passes must keep the bound, 95% sure; 1 launch"),
+        (("baseline",), "a night must keep the bound, by how much those of the baseline differ, 95% sure; 1 launch"),
+        (
+            ("drift", "contract"),
+            "the median of launches must keep the bound and a line through the passes must keep the bound, 95% sure; "
+            "1 launch a round, at most 1: no PASS",
+        ),
+    ],
+)
+def test_the_rule_is_that_of_what_was_asked(sources: tuple[str, ...], rule: str) -> None:
+    found = verdicts(*(replace(GOOD, case=case(source)) for source in sources), rule=AcceptRule(1, 1))
+    assert f"rule: {rule}" in document_of(found).facts
+
+
 def test_what_many_rows_say_stands_once_below_the_table() -> None:
     """A table of 18 verdicts said the same 150 characters 18 times."""
     document = document_of(verdicts(GOOD, GOOD, GOOD, BAD, OPEN))
