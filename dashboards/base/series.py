@@ -308,6 +308,12 @@ OF_STORE = "of_store"
 """Tag of a row in a report on two stores: which of them has it."""
 _SIDED = re.compile(f"{key_in_text(tag_names.COMPARE_SIDE).pattern}|{key_in_text(OF_STORE).pattern}")
 _PROVED = value_in_text(tag_names.TUNE_PROOF)
+_OWN = re.compile("|".join((_SIDED.pattern, _PROVED.pattern, value_in_text(tag_names.TUNE_SETTING).pattern)))
+
+
+def has_own_tag(text: str) -> bool:
+    """Whether omb-py tagged the row: a side of a comparison, a store of two, a setting of a tuning."""
+    return _OWN.search(text) is not None
 
 
 def word(column: str, value: object) -> str:

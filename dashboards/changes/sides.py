@@ -38,6 +38,8 @@ class StoredSide:
     """Comparability keys of its cells."""
     name: str
     """Library and version, and what else tells it from the other sides."""
+    began: str = ""
+    """Start of the first launch with its tags, where tags tell sides apart; empty for tags of omb-py itself."""
 
     def differing(self, other: StoredSide) -> tuple[str, ...]:
         """The columns in which two sides differ."""
@@ -76,7 +78,7 @@ class Pair:
 
 
 def sides(frame: pd.DataFrame) -> list[StoredSide]:
-    """The sides of prepared cells, those of one library together, older versions first."""
+    """The sides of prepared cells, those of one library together, older versions first, and older tags of a version."""
     if not len(frame):
         return []
     names = [name for name in COLUMNS if name in frame]
@@ -93,8 +95,21 @@ def sides(frame: pd.DataFrame) -> list[StoredSide]:
         who = tuple(None if theme.absent(value) else value for value in own.values())
         keys_of.setdefault(who, set()).update(() if theme.absent(key) else (str(key),))
     every = [dict(zip(names, who, strict=True)) for who in keys_of]
+    began = _began(frame) if "tags" in apart else {}
     parts = zip(every, keys_of.values(), _names(every), strict=True)
-    return sorted((StoredSide(values, frozenset(keys), name) for values, keys, name in parts), key=_order)
+    return sorted(
+        (
+            StoredSide(values, frozenset(keys), name, began.get(str(values.get("tags")), ""))
+            for values, keys, name in parts
+        ),
+        key=_order,
+    )
+
+
+def _began(frame: pd.DataFrame) -> dict[str, str]:
+    """Start of the first launch of each text of tags that says nothing of omb-py's own."""
+    starts = frame.groupby("tags", observed=True)["started_at"].min()
+    return {str(text): str(start) for text, start in starts.items() if not series.has_own_tag(str(text))}
 
 
 def pairs(every: Iterable[StoredSide]) -> list[Pair]:
@@ -153,8 +168,9 @@ def _distance(a: StoredSide, b: StoredSide) -> int:
 
 
 def _order(side: StoredSide) -> tuple[object, ...]:
-    rest = [str(value or "") for name, value in side.values.items() if name != VERSION]
-    return (*rest[:2], version_key(str(side.values.get(VERSION) or "")), *rest[2:])
+    rest = [str(value or "") for name, value in side.values.items() if name not in (VERSION, "tags")]
+    version, tags = version_key(str(side.values.get(VERSION) or "")), str(side.values.get("tags") or "")
+    return (*rest[:2], version, *rest[2:], not side.began, side.began, tags)
 
 
 def _names(every: list[dict[str, object]]) -> list[str]:

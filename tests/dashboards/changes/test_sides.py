@@ -78,6 +78,17 @@ def test_sides_of_one_library_that_differ_in_two_settings_meet_where_none_is_bet
     assert len(found) == 2 and all(len(pair.base.differing(pair.new)) == 1 for pair in found)
 
 
+def test_of_sides_that_a_user_tagged_the_one_that_began_first_is_the_base(cell) -> None:
+    def against(*tags: dict[str, str]) -> list[str]:
+        rows = [cell(1.0, n, tags=each, run_id=f"r{n}") for n, each in enumerate(tags)]
+        return names(pairs(sides(series.prepared(pd.DataFrame(rows)))))
+
+    assert against({"side": "old"}, {"side": "new"}) == ["MPICH 5.0.2 · side=new against MPICH 5.0.2 · side=old"]
+    assert against({"baseline": "spring"}, {}) == ["MPICH 5.0.2 against MPICH 5.0.2 · baseline=spring"]
+    in_turn = ({"tune_proof": "ring"}, {"tune_proof": "default"})
+    assert against(*in_turn) == ["MPICH 5.0.2 · tuned (ring) against MPICH 5.0.2"]
+
+
 def test_a_rate_is_a_time_a_message_and_no_rate_is_none() -> None:
     frame = pd.DataFrame(
         {
