@@ -26,6 +26,7 @@ from omb_py.dashboards.views.overview import headline, machines
 from omb_py.dashboards.views.repro_commands import Commands
 from omb_py.results.accept.outcomes import AcceptOutcome, ended_acceptances
 from omb_py.results.analysis.crossover import ALPHA
+from omb_py.results.statistics.sequential import WORDS
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.units import factor_text, listed
@@ -145,7 +146,7 @@ class FirstScreen:
     @property
     def is_said_above(self) -> bool:
         """Whether the headline of the page is the verdict on the front pair."""
-        return self.cells.against is None and self.accepted is None and self.has_few_sides
+        return self.cells.against is None and not self.accepted and self.has_few_sides
 
     @property
     def has_few_sides(self) -> bool:
@@ -162,12 +163,16 @@ class FirstScreen:
         return {tuple(v for name, v in side.values.items() if name != VERSION): side for side in self.sides}
 
     @cached_property
-    def accepted(self) -> AcceptOutcome | None:
-        """The newest acceptance of which launches are looked at; None of two stores."""
+    def accepted(self) -> list[AcceptOutcome]:
+        """The newest acceptance by each suite, the worst first, then the newest; where something of the store is left
+        out, of those whose launches are looked at. None of two stores."""
         if self.cells.against is not None or not len(self.cells.rows):
-            return None
+            return []
         runs = {str(launch).rpartition("-")[0] for launch in self.cells.rows["launch_id"].unique()}
-        return next((end for end in reversed(ended_acceptances(self.cells.store)) if end.run_id in runs), None)
+        ended = [end for end in ended_acceptances(self.cells.store) if self.cells.whole or end.run_id in runs]
+        newest = {end.suite: end for end in ended}
+        by_time = sorted(newest.values(), key=ended.index, reverse=True)
+        return sorted(by_time, key=lambda end: [*WORDS, end.verdict].index(end.verdict))
 
     @property
     def names(self) -> list[str]:
@@ -325,8 +330,11 @@ def _status(screen: FirstScreen, items: list[Item]) -> View:
 
 def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[Item]]:
     """The answer of the store, what it lacks, and the lines that the answer does not speak of."""
-    if screen.accepted is not None:
-        return f"{screen.accepted.suite}: {screen.accepted.headline}", "", [x for x in items if x.about[0] != _ACCEPTED]
+    if screen.accepted:
+        worst, *rest = screen.accepted
+        words = [f"{end.suite}: {end.verdict}" for end in rest]
+        verdicts = SEPARATOR.join([f"{worst.suite}: {worst.headline}", *words])
+        return verdicts, "", [item for item in items if item.about[0] != _ACCEPTED]
     if screen.front is None:
         return "", "", items
     if not screen.has_few_sides:
@@ -450,7 +458,7 @@ def near_equal(found: Iterable[ratios.ChangedRegion]) -> list[list[ratios.Change
 
 
 def _accepted(screen: FirstScreen) -> Iterator[Item]:
-    failed = screen.accepted.failed if screen.accepted else ()
+    failed = [text for end in screen.accepted for text in end.failed]
     for text in failed[:MOST_FAILED]:
         yield Item("slower", text, about=(_ACCEPTED, "", ""))
     if (left := len(failed) - MOST_FAILED) > 0:

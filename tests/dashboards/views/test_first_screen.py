@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.views.first_screen import near_equal
+from omb_py.results.accept.outcomes import FOLDER
 from tests.dashboards.stores import write
 from tests.support import gpu_store, planted_cluster, planted_store
 
@@ -279,3 +281,24 @@ def test_five_faults_among_several_libraries_are_all_named(tmp_path: Path) -> No
 def test_a_sound_cluster_names_no_fault(tmp_path: Path) -> None:
     planted_cluster.write(tmp_path, SEED, sound=True)
     assert {item.kind for item in report(tmp_path, StoreSelection()).changes} <= {"faster", "changed"}
+
+
+def test_the_answer_is_the_newest_acceptance_by_each_suite_the_worst_first(cell, tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    ends = [
+        ("good", "small", "PASS", "PASS: 4 pass", []),
+        ("bad", "contract", "FAIL", "FAIL: 1 fail", ["FAIL: latency"]),
+        ("dead", "contract", "ERROR", "ERROR: 2 error", ["ERROR: allreduce: rank 1 died"]),
+        ("late", "small", "PASS", "PASS: 5 pass", []),
+    ]
+    for day, (run, suite, verdict, headline, failed) in enumerate(ends):
+        end = {"suite": suite, "verdict": verdict, "headline": headline, "failed": failed, "done": f"2026-11-2{day}"}
+        (tmp_path / FOLDER / f"{run}.jsonl").write_text(json.dumps(end))
+    measured = [run for run, *_ in ends if run != "dead"]
+    rows = [cell(2.0, n, run_id=run, launch_id=f"{run}-0") for n, run in enumerate(measured)]
+    write(tmp_path, pd.DataFrame(rows).assign(date="2026-11-20"))
+    whole = report(tmp_path, StoreSelection())
+    assert whole.first[0].title.startswith("contract: ERROR: 2 error · small: PASS")
+    assert whole.changes[0].text == "ERROR: allreduce: rank 1 died" and whole.changes[1].kind == "odd"
+    part = report(tmp_path, StoreSelection({"run_id": ["bad", "good"]}))
+    assert part.first[0].title.startswith("contract: FAIL: 1 fail · small: PASS")
