@@ -15,6 +15,7 @@ import numpy as np
 from omb_py.errors import UsageError, nearest
 from omb_py.results.checks import pair_sweeps
 from omb_py.results.compare.match import SIDE_TAG
+from omb_py.results.compare.tags import leave_unusual_phases_out
 from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC_COLUMNS
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
 from omb_py.results.statistics.nights import nights_of
@@ -95,7 +96,7 @@ def rows_of(
     """
     place = str(store)
     rows = to_rows(load_table(store, columns=COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
-    cells = timed(rows)
+    cells = timed(leave_unusual_phases_out(rows))
     if cells:
         return cells
     measure = f"measure with omb-py {benchmark} --store {place}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
+from omb_py.results.compare.tags import leave_unusual_phases_out
 from omb_py.results.dialects.log_files import logs_in, read_log
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.store.filters import TAGS, Filter, parse_filter
@@ -178,7 +179,8 @@ def _rows(word: str, store: Path, on_skip: OnSkip | None, more: Sequence[str] = 
 
 def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filters: object) -> list[Row]:
     columns = dict.fromkeys((*COLUMNS, DATE, *more))
-    return to_rows(load_table(store, columns=tuple(columns), on_skip=on_skip, **filters))
+    rows = to_rows(load_table(store, columns=tuple(columns), on_skip=on_skip, **filters))
+    return [*leave_unusual_phases_out(rows)]
 
 
 def _there(word: str, place: Path) -> str:

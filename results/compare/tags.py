@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from omb_py.results.store.row import Row
 
 SUITE: Final = "suite"
 SUITE_HASH: Final = "suite_hash"
@@ -66,3 +69,10 @@ def distinguishing_tags(tags: Mapping[str, str]) -> dict[str, str]:
     {'tune_proof': 'ring'}
     """
     return {name: value for name, value in tags.items() if name not in BOOKKEEPING and (name, value) not in _USUAL}
+
+
+def leave_unusual_phases_out(rows: Sequence[Row]) -> Sequence[Row]:
+    """Leave out what an acceptance did besides timing as in any run: few calls whose bytes are checked, and calls
+    beside another job. Where there is nothing else, all rows."""
+    usual = [row for row in rows if dict(row["tags"] or {}).get(ACCEPT_PHASE, PERFORMANCE) == PERFORMANCE]
+    return usual or rows
