@@ -13,7 +13,7 @@ _FLAGS: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "backend": lambda v: ("--backend", v),
     "binding": lambda v: () if v == "c" else ("--binding", v),
     "ranks": lambda v: ("-n", f"{v}"),
-    "dtype": lambda v: ("-T", v),
+    "dtype": lambda v: ("-T", "char" if v == "byte" else v),  # MPI_BYTE, which IMB prints, is no type of omb-py
     "op": lambda v: ("--op", v),
     "in_place": lambda v: ("--in-place",) if v else (),
     "root": lambda v: ("-k", "rotate" if v < 0 else f"fixed:{v}"),

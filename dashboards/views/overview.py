@@ -11,6 +11,7 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts, Record
 from omb_py.dashboards.base.view import SEPARATOR, Shown, View, plural, records, table
 from omb_py.dashboards.views.cells import Cells
+from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.keys import environment_facts, flat
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.redact import published
@@ -139,9 +140,12 @@ def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
     lines = [_headline(row) for row in records(newest.head(MOST_HEADLINES))]
     left = len(newest) - len(lines)
     more = f"; {plural(left, 'benchmark')} more in the tab Cell" if left else ""
+    again = "measure the same with another version or library: "
+    if not (cells.timed["source"] == OURS).any():  # another tool's means are compared with its own alone
+        again, command = "import the same of another version or library: ", "omb-py results import FILE…"
     how = (
-        f"No base: only {listed(sides)} measured. To get one, measure the same with another version or library: "
-        f"{command} --store {shlex.quote(str(cells.store))}. Then type omb-py compare BASE NEW, the ids of two runs"
+        f"No base: only {listed(sides)} measured. To get one, {again}{command} --store "
+        f"{shlex.quote(str(cells.store))}. Then type omb-py compare BASE NEW, the ids of two runs"
     )
     title = "Each benchmark, on the most ranks that it ran on"
     numbers = table(("benchmark", "ranks", "time", "highest rate"), lines)

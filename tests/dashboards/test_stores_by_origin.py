@@ -115,6 +115,7 @@ def test_a_store_without_a_pair_says_what_was_measured_and_what_to_type(
     (row,) = [row for row in headline.rows if row[0] == said[0]]
     assert row[1] == said[1] and str(row[2]).startswith(str(said[2]))
     assert "No base: only " in headline.caption and f"--store {store}" in headline.caption
+    assert ("omb-py results import FILE…" in headline.caption) == (origin == "imported")
     assert "Then type omb-py compare BASE NEW, the ids of two runs" in headline.caption
     shown, _ = views(Data(store), State())
     assert [view.title for view in shown] == [view.title for view in first]

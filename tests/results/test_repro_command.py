@@ -31,6 +31,8 @@ ROW: dict[str, Any] = blank_row() | {
 def test_what_is_usual_needs_no_option() -> None:
     assert measuring([ROW]) == "omb-py allreduce --backend mpi --binding native -n 4 -T float32 -m 8:8"
     assert measuring([ROW], 3, binding=False).endswith("-n 4 -T float32 -m 8:8 --launches 3")
+    imported = {**ROW, "benchmark": "latency", "dtype": "byte", "binding": "c", "op": None}
+    assert measuring([imported]) == "omb-py latency --backend mpi -n 4 -T char -m 8:8"
 
 
 def test_what_is_not_has_its_own() -> None:

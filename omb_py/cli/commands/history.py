@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -19,9 +20,11 @@ from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import series
 from omb_py.results.analysis.history import History, as_json, enough, history, too_few
 from omb_py.results.analysis.series import KINDS, PLURALS, Kind, TimedRow, kind_of, units_of
+from omb_py.results.repro_command import measuring
 from omb_py.results.statistics.change_points import LEAST
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.provenance import provenance_of
+from omb_py.results.store.row import Row
 
 _SERIES = 12
 
@@ -131,16 +134,13 @@ def run_history(
 
 def _too_few(cell: series.Series, unit: Kind | None, place: Path) -> str:
     kind = unit or kind_of(cell.points)
-    name, what = cell.facts["benchmark"], too_few(cell, kind)
-    more = LEAST - len(units_of(cell.points, kind))
+    what, more = too_few(cell, kind), LEAST - len(units_of(cell.points, kind))
     if cell.facts["source"] != OURS:
         return f"{what}; import {more} more of {cell.facts['source']}: omb-py results import FILE… --store {place}"
-    ranks = f" -n {cell.facts['ranks']}" if cell.facts.get("ranks") else ""
-    one_size = "" if cell.sizes[0] is None else f" -m {cell.sizes[0]}:{cell.sizes[-1]}"
-    measure = f"omb-py {name}{ranks}{one_size}"
+    rows = [cast(Row, {**cell.facts, "size_bytes": size}) for size in cell.sizes]
     if kind == "launch":
-        return f"{what}; measure more with {measure} --launches {more} --store {place}"
-    how = f"repeat {measure} --store {place} {'in' if kind == 'night' else 'as'} {more} more {PLURALS[kind]}"
+        return f"{what}; measure more with {measuring(rows, more)} --store {place}"
+    how = f"repeat {measuring(rows)} --store {place} {'in' if kind == 'night' else 'as'} {more} more {PLURALS[kind]}"
     apart = "" if len(cell.points) < LEAST else ", or take each launch as independent: --unit launch"
     return f"{what}; {how}{apart}"
 

@@ -105,13 +105,13 @@ def test_the_provenance_of_a_merged_launch_is_found(run, tmp_path) -> None:
         ("allreduce --band large", "no cell of allreduce in band large: there are sizes 8 to 1024 bytes"),
         (
             "allreduce -m 8",
-            "too few nights: 4 of allreduce, 10 are needed; repeat omb-py allreduce -n 4 -m 8:8 --store {store}"
-            " in 6 more nights",
+            "too few nights: 4 of allreduce, 10 are needed; repeat omb-py allreduce --backend mpi --binding native -n 4 "
+            "-m 8:8 --store {store} in 6 more nights",
         ),
         (
             "allreduce -m 8 --unit launch",
-            "too few launches: 4 of allreduce, 10 are needed; measure more with omb-py allreduce -n 4"
-            " -m 8:8 --launches 6 --store {store}",
+            "too few launches: 4 of allreduce, 10 are needed; measure more with omb-py allreduce --backend mpi "
+            "--binding native -n 4 -m 8:8 --launches 6 --store {store}",
         ),
         ("allreduce --unit nite", "unknown unit 'nite': did you mean night?"),
     ],
@@ -128,8 +128,8 @@ def test_launches_of_few_nights_are_judged_if_that_is_asked_for(run, tmp_path) -
     code, out, err = run("allreduce -m 8")
     assert (code, out) == (2, "") and err == (
         "omb-py: error: too few nights: 20 launches of allreduce in 4 nights, 10 nights are needed, since launches of "
-        f"one night share its conditions; repeat omb-py allreduce -n 4 -m 8:8 --store {tmp_path} in 6 more nights, or "
-        "take each launch as independent: --unit launch\n"
+        f"one night share its conditions; repeat omb-py allreduce --backend mpi --binding native -n 4 -m 8:8 "
+        f"--store {tmp_path} in 6 more nights, or take each launch as independent: --unit launch\n"
     )
     code, out, _ = run("allreduce -m 8 --unit launch")
     assert code == 0 and "+2" in out and "nights" not in out
