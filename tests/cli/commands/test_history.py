@@ -105,8 +105,8 @@ def test_the_provenance_of_a_merged_launch_is_found(run, tmp_path) -> None:
         ("allreduce --band large", "no cell of allreduce in band large: there are sizes 8 to 1024 bytes"),
         (
             "allreduce -m 8",
-            "too few nights: 4 of allreduce, 10 are needed; repeat omb-py allreduce --backend mpi --binding native -n 4 "
-            "-m 8:8 --store {store} in 6 more nights",
+            "too few nights: 4 of allreduce, 10 are needed; repeat omb-py allreduce --backend mpi --binding native -n "
+            "4 -m 8:8 --store {store} in 6 more nights",
         ),
         (
             "allreduce -m 8 --unit launch",
