@@ -131,9 +131,8 @@ def read_pairs(
         raise UsageError(f"no log of a pair of nodes in {', '.join(sources)}{why}")
     nodes, lacking = _complete(found, list(chosen.values()))
     if len(nodes) < links.LEAST:
-        raise UsageError(
-            f"fewer than {links.LEAST} nodes have a log of every pair of them: {lacking[0] if lacking else 'add logs'}"
-        )
+        why = "; ".join([*lacking[:1], *found.left_out[:1]]) or "add logs"  # a gap may be a log that was not read
+        raise UsageError(f"fewer than {links.LEAST} nodes have a log of every pair of them: {why}")
     table = _table(found, chosen, nodes)
     suspects = tuple(links.suspects(table.units, len(nodes), fresh=table.fresh, hosts=nodes))
     sweep = PairSweep("of logs", tuple(nodes), table, suspects, None, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
@@ -200,6 +201,7 @@ BAD_LINES = {
     "a search": (["--from", ".", "--isolate"], "--from measures nothing, so --isolate says nothing"),
     "no log": (["--from", "empty"], "no log of a pair of nodes in empty"),
     "three nodes": (["--from", "three"], "fewer than 4 nodes have a log of every pair of them: add logs"),
+    "four nodes and a damaged log": (["--from", "damaged"], "no log of n1 and n2; damaged/n1-n2.log: line 3: row left"),
     "no names": (["--from", "unnamed"], "unnamed/12.log: neither its lines nor its name say the two nodes"),
     "one node": (["--from", "one"], "both nodes are n1"),
     "four nodes in a log": (["--from", "whole/12.log"], "whole/12.log: 4 nodes, no pair: n1, n3, n2"),
@@ -217,6 +219,9 @@ def test_bad_input_is_one_line(
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     write(Path("three"), nodes=3)
+    write(Path("damaged"), nodes=4)
+    damaged = Path("damaged/n1-n2.log")
+    damaged.write_text(re.sub(r"(\.\d)\d$", r"\1", damaged.read_text(), flags=re.MULTILINE))
     write(Path("unnamed"), nodes=2, name="{a}{b}.log")
     write(Path("one"), nodes=2, name="n1-n1.log")
     write(Path("whole"), nccl, nodes=2, name="{a}{b}.log")
