@@ -22,7 +22,7 @@ LOOKED_AT = 6
 MOST = 4
 """Commands shown for one figure."""
 _TOLD = ("run_id", "launch_id", "library", "library_version", "ranks", "devices", "nodes")
-_ALONE = ("--quiet", "--no-store", "--debug")
+_ALONE = ("--quiet", "--no-store", "--debug", "--resume")
 _VALUED = ("--store", "--format")
 
 
@@ -60,9 +60,10 @@ class Commands:
 
 
 def recorded(words: Sequence[str]) -> str:
-    """The command line that was typed, without where it stored and how it printed; empty if it was not omb-py's.
+    """The command line that was typed, without where it stored, how it printed and what it resumed; empty if it was not
+    omb-py's.
 
-    >>> recorded(["/bin/omb-py", "bw", "-n", "2", "--store", "s", "--quiet"])
+    >>> recorded(["/bin/omb-py", "bw", "-n", "2", "--store", "s", "--quiet", "--resume"])
     'omb-py bw -n 2'
     >>> recorded(["/bin/pytest", "--omb-py"])
     ''
@@ -75,7 +76,7 @@ def recorded(words: Sequence[str]) -> str:
     for word in rest:
         if word in _VALUED:
             next(rest, None)
-        elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in _VALUED)):
+        elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in (*_VALUED, "--resume"))):
             kept.append(word)
     return shlex.join(["omb-py", *kept]) if kept else ""
 
