@@ -232,6 +232,11 @@ def _launch(row: Row) -> str:
     return str(row.get("launch_id") or "")
 
 
+def _pair(row: Row) -> str:
+    """The two nodes of a pair that ``omb-py links`` measured."""
+    return " - ".join(row.get("hosts") or ()) if "pair" in dict(row.get("parameters") or {}) else ""
+
+
 def _side(row: Row) -> str:
     return str(dict(row.get("tags") or {}).get(COMPARE_SIDE, ""))
 
@@ -239,6 +244,7 @@ def _side(row: Row) -> str:
 _IDENTITY: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("launch", _launch),
     ("side", _side),
+    ("pair", _pair),
     ("benchmark", _text("benchmark")),
     ("workload", _workload),
     ("backend", _text("backend")),

@@ -50,6 +50,14 @@ def words(line: str) -> list[str]:
     return [word.strip() for word in line.split("  ") if word.strip()]
 
 
+def test_pairs_of_a_sweep_are_told_apart() -> None:
+    sweep = [row(hosts=["n1", other], parameters={"pair": "0-1"}) for other in ("n2", "n3")]
+    _, head, first, second = lines(results_table(sweep))
+    assert words(head)[0] == "pair" and words(first)[0] == "n1 - n2" and words(second)[0] == "n1 - n3"
+    title, *_ = lines(results_table([row(hosts=["n1", "n2"])]))
+    assert "n1" not in title
+
+
 def test_what_all_rows_share_is_the_title() -> None:
     title, head, first, second = lines(results_table([row(), row(size_bytes=8192, value=20.0, p99_us=None)]))
     assert title == "allreduce · mpi · MPICH · 5.0 · native · int32 · 2 ranks"
