@@ -103,6 +103,15 @@ def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -
     return shlex.join([*words, *(["--launches", str(launches)] if launches > 1 else [])])
 
 
+def storing(command: str, store: object) -> str:
+    """A command line of :func:`measuring` that keeps its launches in a store.
+
+    >>> storing("omb-py bw -n 2", "s"), storing("pytest --omb-py a.py", "my s")
+    ('omb-py bw -n 2 --store s', "pytest --omb-py a.py --omb-py-store 'my s'")
+    """
+    return f"{command} {'--omb-py-store' if command.startswith('pytest ') else '--store'} {shlex.quote(str(store))}"
+
+
 def training_of(row: Mapping[str, object]) -> tuple[str, dict[str, str]]:
     """The model of a training and all its settings, as ``parallel``, also those that nobody gave."""
     model, _, settings = _workload_text(row).partition(":")

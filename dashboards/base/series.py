@@ -304,6 +304,18 @@ def value_in_text(name: str) -> re.Pattern[str]:
     return re.compile(rf"{key_in_text(name).pattern}(.*?)(?=, [^ =,]+=|$)")
 
 
+_PAIR = re.compile(r"(?:^|(?<=, ))([^ =,]+)=(.*?)(?=, [^ =,]+=|$)", re.DOTALL)
+
+
+def map_of(text: str) -> dict[str, str]:
+    """The map that :func:`map_text` wrote.
+
+    >>> map_of("pytest=a.py::test[1, 2], rack=a3")
+    {'pytest': 'a.py::test[1, 2]', 'rack': 'a3'}
+    """
+    return dict(_PAIR.findall(text))
+
+
 OF_STORE = "of_store"
 """Tag of a row in a report on two stores: which of them has it."""
 _SIDED = re.compile(f"{key_in_text(tag_names.COMPARE_SIDE).pattern}|{key_in_text(OF_STORE).pattern}")

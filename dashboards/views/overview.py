@@ -11,6 +11,7 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts, Record
 from omb_py.dashboards.base.view import SEPARATOR, Shown, View, plural, records, table
 from omb_py.dashboards.views.cells import Cells
+from omb_py.results.repro_command import storing
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.keys import environment_facts, flat
 from omb_py.results.store.provenance import is_simulated
@@ -144,8 +145,8 @@ def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
     if not (cells.timed["source"] == OURS).any():  # another tool's means are compared with its own alone
         again, command = "import the same of another version or library: ", "omb-py results import FILE…"
     how = (
-        f"No base: only {listed(sides)} measured. To get one, {again}{command} --store "
-        f"{shlex.quote(str(cells.store))}. Then type omb-py compare BASE NEW, the ids of two runs"
+        f"No base: only {listed(sides)} measured. To get one, {again}{storing(command, cells.store)}. "
+        f"Then type omb-py compare BASE NEW, the ids of two runs"
     )
     title = "Each benchmark, on the most ranks that it ran on"
     numbers = table(("benchmark", "ranks", "time", "highest rate"), lines)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base import theme
+from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Record
 from omb_py.dashboards.base.view import View, records
 from omb_py.results.repro_command import COLUMNS, measuring
@@ -93,4 +94,7 @@ def _needs(row: Record) -> str:
 def _measuring(part: pd.DataFrame) -> str:
     own = part[part["benchmark"] == part["benchmark"].iloc[0]].drop_duplicates("size_bytes")
     rows: Any = own.reindex(columns=COLUMNS).to_dict("records")
+    for row, name in itertools.product(rows, ("parameters", "tags")):
+        if isinstance(row[name], str):  # the cells of a page hold them as texts
+            row[name] = series.map_of(row[name])
     return measuring(rows, int(part["launch_id"].nunique()))

@@ -42,7 +42,7 @@ COLUMNS = tuple(
     dict.fromkeys(
         (
             *("run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key"),
-            *("comparability_key", "bytes_total", "bw_formula", "parameters", "tags"),
+            *("comparability_key", "bytes_total", "bw_formula", "family", "parameters", "tags"),
             *(*STATISTIC_COLUMNS, *WHO, *COMPARED),
         )
     )

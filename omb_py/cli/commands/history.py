@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import click
 
@@ -20,11 +19,10 @@ from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import series
 from omb_py.results.analysis.history import History, as_json, enough, history, too_few
 from omb_py.results.analysis.series import KINDS, PLURALS, Kind, TimedRow, kind_of, units_of
-from omb_py.results.repro_command import measuring
+from omb_py.results.repro_command import measuring, storing
 from omb_py.results.statistics.change_points import LEAST
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.provenance import provenance_of
-from omb_py.results.store.row import Row
 
 _SERIES = 12
 
@@ -115,7 +113,7 @@ def run_history(
     every = series.series(rows, band is not None)
     judged = [cell for cell in every if enough(cell, unit)]
     if not judged:
-        raise UsageError(_too_few(every[0], unit, place))
+        raise UsageError(_too_few(every[0], rows, unit, place))
     look = provenance_of(place)
     histories = [
         history(cell, look, versions=by == "version", delta=delta, seed=seed, unit=unit) for cell in judged[:_SERIES]
@@ -132,15 +130,16 @@ def run_history(
     return OK
 
 
-def _too_few(cell: series.Series, unit: Kind | None, place: Path) -> str:
+def _too_few(cell: series.Series, rows: Sequence[TimedRow], unit: Kind | None, place: Path) -> str:
     kind = unit or kind_of(cell.points)
     what, more = too_few(cell, kind), LEAST - len(units_of(cell.points, kind))
     if cell.facts["source"] != OURS:
         return f"{what}; import {more} more of {cell.facts['source']}: omb-py results import FILE… --store {place}"
-    rows = [cast(Row, {**cell.facts, "size_bytes": size}) for size in cell.sizes]
+    launches = {point.launch_id for point in cell.points}
+    own = [row for row in rows if row["launch_id"] in launches and row["size_bytes"] in cell.sizes]
     if kind == "launch":
-        return f"{what}; measure more with {measuring(rows, more)} --store {place}"
-    how = f"repeat {measuring(rows)} --store {place} {'in' if kind == 'night' else 'as'} {more} more {PLURALS[kind]}"
+        return f"{what}; measure more with {storing(measuring(own, more), place)}"
+    how = f"repeat {storing(measuring(own), place)} {'in' if kind == 'night' else 'as'} {more} more {PLURALS[kind]}"
     apart = "" if len(cell.points) < LEAST else ", or take each launch as independent: --unit launch"
     return f"{what}; {how}{apart}"
 

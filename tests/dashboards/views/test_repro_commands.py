@@ -22,6 +22,9 @@ ROW: dict[str, Any] = blank_row() | {
     "library_version": "5.0.2",
 }
 FUNCTION = {"benchmark": "function", "family": "function", "tags": {"pytest": "test_halo.py::test_step"}}
+PREPARED_FUNCTION = {**FUNCTION, "tags": "pytest=test_halo.py::test_step[1, 2], rack=a3"}
+"""As the cells of a page hold it."""
+PREPARED_STEP = {"benchmark": "step", "family": "workload", "parameters": "workload=ddp:sizes=1M, 2M", "tags": ""}
 MEASURED = "omb-py allreduce --backend mpi -n 4 -T float32 --process-sync none  # MPICH 5.0.2"
 
 
@@ -34,6 +37,8 @@ MEASURED = "omb-py allreduce --backend mpi -n 4 -T float32 --process-sync none  
         (["my_sweep.py", "--ranks", "4"], {}, MEASURED),
         (["/v/bin/pytest", "--omb-py"], FUNCTION, "pytest --omb-py test_halo.py::test_step  # MPICH 5.0.2"),
         (None, FUNCTION, "pytest --omb-py test_halo.py::test_step  # MPICH 5.0.2"),
+        (None, PREPARED_FUNCTION, "pytest --omb-py 'test_halo.py::test_step[1, 2]'  # MPICH 5.0.2"),
+        (None, PREPARED_STEP, "omb-py step --workload 'ddp:sizes=1M, 2M' --backend mpi -n 4  # MPICH 5.0.2"),
     ],
 )
 def test_only_what_can_be_typed_is_told(typed: list[str] | None, columns: dict[str, Any], told: str) -> None:
