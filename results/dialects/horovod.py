@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
+from omb_py.results.dialects.reading import stored_floats
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted
 
@@ -71,7 +72,7 @@ def horovod_text(row: Row) -> str:
     settings, metrics, ranks = settings_of(row), dict(row["metrics"]), int(row["ranks"])
     device = "CPU" if row["device"] == "cpu" else "GPU"
     sample, batch = SAMPLES.get(settings["model"], "img"), int(settings["batch"])
-    iteration_rates = rates(row["samples_us"], int(metrics["steps"]), batch)
+    iteration_rates = rates(stored_floats(row["samples_us"]), int(metrics["steps"]), batch)
     mean, spread = float(np.mean(iteration_rates)), SPREAD * float(np.std(iteration_rates))
     lines = [
         f"Model: {settings['model']}",

@@ -22,7 +22,7 @@ from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
 from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block, reduces
-from omb_py.results.dialects.reading import OWN_TEXT
+from omb_py.results.dialects.reading import OWN_TEXT, stored_floats
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
@@ -360,8 +360,7 @@ def _grid(row: Row) -> str:
 def _figures(form: Form, row: Row) -> Iterator[float]:
     """The numbers of a line after size and repetitions."""
     metrics, size = row.get("metrics") or {}, _bytes(form, row)
-    means = row.get("rank_mean_us")
-    per_rank = [float(us) for us in means] if means is not None and len(means) else _imported(row, metrics)
+    per_rank = stored_floats(row.get("rank_mean_us")) or _imported(row, metrics)
     low, high, mean = min(per_rank), max(per_rank), sum(per_rank) / len(per_rank)
     if "rank_min_us" in metrics:
         mean = float(row["value"])

@@ -18,6 +18,7 @@ from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
+from omb_py.results.dialects.reading import stored_floats
 from omb_py.results.statistics.bandwidth import FORMULAS, formula_name
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
@@ -357,8 +358,8 @@ def _half(row: Row | None, report: Sequence[str] = ()) -> str:
     if row is None:
         return f"  {UNKNOWN:>7}  {UNKNOWN:>6}  {UNKNOWN:>6}  {UNKNOWN:>6}"
     shown, bandwidths = row.get("value"), [row.get("algbw_gbps"), bus_bandwidth(row)]
-    which, means = next((word for word in _OF_RANKS if word in report), ""), row.get("rank_mean_us") or ()
-    if which and len(means) and shown:
+    which, means = next((word for word in _OF_RANKS if word in report), ""), stored_floats(row.get("rank_mean_us"))
+    if which and means and shown:
         mean, shown = float(shown), _OF_RANKS[which](means)
         bandwidths = [None if value is None else value * mean / shown for value in bandwidths]
     if "cputime" in report:

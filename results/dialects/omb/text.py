@@ -7,7 +7,7 @@ size. The size takes 10 left-aligned places, a value 18, Iterations 12.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,6 +30,7 @@ from omb_py.results.dialects.omb.titles import (
     family,
     version_of,
 )
+from omb_py.results.dialects.reading import stored_floats
 from omb_py.results.statistics.bandwidth import shown_gbps
 from omb_py.results.store.row import Row
 
@@ -262,7 +263,7 @@ class OsuText:
         metrics = row.get("metrics") or {}
         if f"tail_p{self.percentiles[0]:.12g}" in metrics:  # imported, and without samples
             return [printed_number(metrics.get(f"tail_p{p:.12g}")) for p in self.percentiles]
-        samples = np.asarray(_numbers(row.get("samples_avg_us")), dtype=np.float64)
+        samples = np.asarray(stored_floats(row.get("samples_avg_us")), dtype=np.float64)
         if samples.size == 0:
             return [math.nan] * len(self.percentiles)
         if self._is_bandwidth:
@@ -452,16 +453,12 @@ def printed_number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _numbers(values: Iterable[float] | None) -> list[float]:
-    return [] if values is None else [float(v) for v in values]
-
-
 def _spread(row: Row) -> tuple[float, float, float]:
     """Smallest, largest and mean of the ranks' times, in µs."""
     metrics, mean = row.get("metrics") or {}, printed_number(row.get("value"))
     if "rank_min_us" in metrics:  # imported: the ranks' own means are not known
         return printed_number(metrics["rank_min_us"]), printed_number(metrics.get("rank_max_us")), mean
-    means = _numbers(row.get("rank_mean_us")) or [mean]
+    means = stored_floats(row.get("rank_mean_us")) or [mean]
     return min(means), max(means), sum(means) / len(means)
 
 
