@@ -18,6 +18,7 @@ from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats
+from omb_py.results.dialects.imb.names import FORMS
 from omb_py.results.dialects.omb.titles import (
     NCCL_SYNCS,
     NCCL_WINDOWS,
@@ -390,6 +391,12 @@ _SIDES = {
 }
 
 
+def _has_equal_sides(row: Row) -> bool:
+    """Whether every rank has as many threads as the receivers: in IMB-MT."""
+    form = FORMS.get(row["benchmark"])
+    return form is not None and form.part == "MT"
+
+
 def closing(text: OsuText, rows: Sequence[Row]) -> str:
     """The text after the last row of a table: a workload's calls, and :meth:`OsuText.footer`."""
     passed_types: dict[object, bool] = {}
@@ -439,7 +446,9 @@ def lines_before(row: Row) -> list[str]:
         lines += [f"#Using {row.get('library')}"] * int(row.get("ranks") or 0)
     for key, texts in _SIDES.items():
         if key in parameters:
-            lines += [text.format(n) for text, n in zip(texts, parameters[key].split(":"), strict=False)]
+            counts = parameters[key].split(":")
+            counts = counts[-1:] * 2 if _has_equal_sides(row) else counts
+            lines += [text.format(n) for text, n in zip(texts, counts, strict=False)]
     kind, _, rest = parameters.get("neighborhood", "").partition(":")
     if kind == "cart":
         dims = dims_create(int(row["ranks"]), int(rest.partition(":")[0]))

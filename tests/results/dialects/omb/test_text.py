@@ -272,3 +272,12 @@ def test_a_log_without_the_line_of_its_receivers_comes_back_without_it() -> None
     head = "# OSU MPI Multi-process Latency Test v5.8\n# Size          Latency (us)\n"
     (table,) = parse(f"{sender}{head}{8:<10}{1.5:18.2f}\n".encode(), Context()).tables
     assert osu.lines_before(table.rows[0])[0] == sender.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "senders", "receivers"),
+    [("allreduce_mt", "1:4", 4, 4), ("pingpong_mt", "4:4", 4, 4), ("latency_mt", "1:4", 1, 4)],
+)
+def test_every_rank_of_imb_mt_has_as_many_threads(make_row, name: str, given: str, senders: int, receivers: int):
+    lines = [f"# Number of Sender threads: {senders} ", f"# Number of Receiver threads: {receivers}"]
+    assert osu.lines_before(make_row(benchmark=name, parameters={"thread_counts": given})) == lines
