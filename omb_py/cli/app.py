@@ -49,7 +49,6 @@ FIRST = (
     "omb-py allreduce -n 4         start 4 ranks here and measure",
     "mpirun -n 4 omb-py allreduce  measure on ranks that a launcher starts",
     "omb-py latency --help         the options of a benchmark",
-    "omb-py explain allreduce      what the number means",
     "omb-py run quick              measure a suite of six benchmarks",
     "omb-py results list           what has been measured",
 )

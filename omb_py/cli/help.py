@@ -122,7 +122,12 @@ def exit_codes(meanings: Mapping[int, str]) -> tuple[tuple[str, str], ...]:
     return tuple((code, all_meanings[code]) for code in sorted(all_meanings, key=int) if all_meanings[code])
 
 
-ALL_EXIT_CODES = exit_codes({errors.INCONCLUSIVE: "nothing was decided; with --strict: something was not"})
+ALL_EXIT_CODES = exit_codes(
+    {
+        errors.INCONCLUSIVE: "nothing was decided; with --strict: something was not",
+        errors.NO_VERDICT: "a program that is compared did not measure",
+    }
+)
 
 ENVIRONMENT = (
     ("OMB_PY_STORE", "folder of the results, unless --store is given"),
