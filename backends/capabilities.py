@@ -242,8 +242,6 @@ class Capabilities:
     """Joins its ranks in the default process group of torch.distributed, which ``train`` uses."""
     resizes: bool = False
     """Has communicators that shrink and grow."""
-    omb_text: bool = False
-    """C OMB measures over it as well, so the default text is OMB's to the character."""
     option: OwnOption | None = None
 
     inspection: Inspection = Inspection()

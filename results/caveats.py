@@ -6,7 +6,7 @@ that share a device, and ``--cache rotate`` over less memory than twice the last
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from omb_py.results.store.row import Row
@@ -21,6 +21,8 @@ KEYS: Final[Mapping[str, str]] = {
 }
 """Caveats in the order in which they are said -> the parameter of the row that holds them."""
 
+MEASURED: Final = ("backend", "library", "library_version", "binding", "device")
+"""Columns that say what measured. The text of a tool that cannot have measured a row names them in a comment."""
 _ORDINARY: Final = {"buffers": "D D", "ranks per device": "1"}
 
 
@@ -50,6 +52,21 @@ def caveat_line(caveats: Mapping[str, str]) -> str:
     '# [ buffers: H D ] [ ranks per device: 2 ]'
     """
     return " ".join(("#", *(f"[ {name}: {word} ]" for name, word in caveats.items()))) if caveats else ""
+
+
+def columns_line(row: Row, columns: Iterable[str] = MEASURED) -> str:
+    """The columns of a row that are known, as a comment like :func:`caveat_line`."""
+    return caveat_line({name: str(value) for name in columns if (value := row.get(name)) is not None})
+
+
+def measured_in(content: str) -> dict[str, str | None]:
+    """What measured, as a comment of :func:`columns_line` says it; empty for any other line.
+
+    >>> measured_in("# [ backend: mock ] [ library: mock ]")["backend"], measured_in("# [ ranks: 2 ]")
+    ('mock', {})
+    """
+    named = named_in(content)
+    return {name: named.get(name) for name in MEASURED} if "backend" in named else {}
 
 
 def named_in(content: str) -> dict[str, str]:

@@ -39,7 +39,6 @@ CAPABILITIES: Final = MockCapabilities(
     in_process=True,
     simulated=True,
     resizes=True,
-    omb_text=True,
     option=OwnOption(
         "TEXT",
         "Settings of the simulated cluster of --backend mock.",

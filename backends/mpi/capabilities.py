@@ -73,5 +73,4 @@ CAPABILITIES: Final = MpiCapabilities(
     device_buffers=ON_DEVICE,
     priority=0,
     mpi_sessions=True,
-    omb_text=True,
 )

@@ -231,7 +231,6 @@ CAPABILITIES: Final = NcclCapabilities(
     asynchronous=True,
     in_place_at_rank=True,
     resizes=True,
-    omb_text=True,
     option=OwnOption(
         "K=V,…",
         f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",

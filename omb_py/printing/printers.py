@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from omb_py.backends.registry import capabilities
 from omb_py.errors import UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.results.dialects.dialect import Dialect, TextOptions
@@ -69,8 +68,6 @@ class RowByRow(Printer):
         key = id(asked), row["backend"]
         if key not in self._options:
             facts = dict(asked.part.varies) if asked.part else {}
-            if not capabilities(row["backend"]).omb_text:
-                facts = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **facts}
             sizes = self._sizes_of(request) if request else ()
             printing = asked.printing
             self._options[key] = TextOptions(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from omb_py.engine.program.dtypes import DTYPES
+from omb_py.results.caveats import measured_in
 from omb_py.results.dialects.imb.names import benchmark_of, counts_a_block, reduces
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT, family
@@ -74,6 +75,8 @@ class _Launch:
     layout: str | None = None
     """Version of IMB whose text it is."""
     source: str = SOURCE
+    measured: Mapping[str, str | None] = field(default_factory=dict)
+    """What measured, where omb-py's own text says it."""
     preamble: dict[str, str] = field(default_factory=dict)
 
 
@@ -126,6 +129,8 @@ class ImbText(LogReader[_OpenTable]):
                 self.table.parameters["sync"] = "flush_local"
             if match["more"]:
                 self.table.parameters["variant"] = match["more"].strip("() ")[:80]
+        elif measured := measured_in(line.text.strip()):
+            self.launch.measured = measured
         elif match := _PREAMBLE.fullmatch(line.text):
             self.launch.preamble[match[1]] = match[2].strip()[:120]
         else:
@@ -208,7 +213,7 @@ def _row(part: _OpenTable, cells: Mapping[str, str]) -> ImportedRow:
         "benchmark": benchmark,
         "family": "pt2pt" if rate else family(benchmark),
         "backend": "mpi",
-        "binding": "c",
+        "binding": "c" if launch.source == SOURCE else None,
         "binding_version": f"{launch.source} {launch.version}" if launch.version else None,
         "device": None,
         "dtype": _TYPES.get(mpi_type),
@@ -225,6 +230,7 @@ def _row(part: _OpenTable, cells: Mapping[str, str]) -> ImportedRow:
         "validated": number(cells["defects"]) == 0 if "defects" in cells else None,
         "parameters": {**part.parameters, **({"group": cells["group"]} if "group" in cells else {})},
         "text_dialect": DIALECT,
+        **launch.measured,
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -20,13 +20,14 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
+from omb_py.results.caveats import columns_line
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
 from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block, reduces
 from omb_py.results.dialects.reading import OWN_TEXT, stored_floats
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
-    from omb_py.engine.rank.launch_facts import LaunchFacts
+    from omb_py.engine.rank.launch_facts import LaunchFacts, NodeFacts
 
 CLOSING: Final = "\n\n# All processes entering MPI_Finalize\n\n"
 WIDTH = 13
@@ -55,6 +56,8 @@ _EXPLAINED: Final = {
 """Lines below a name in the list of benchmarks."""
 _AS_PRINTED: Final = ("IMB", OWN_TEXT)
 """Sources whose rows have IMB's own figures, which are not computed again."""
+_BACKEND: Final = "mpi"
+"""What IMB measures; of any other backend the text says what measured."""
 _GRIDS: Final = {"stencil2d": 2, "stencil3d": 3}
 
 
@@ -114,17 +117,18 @@ class Header:
     when: datetime
     standard: str = ""
     """The version of the MPI standard; empty where it is not known: then the library stands in its place."""
+    machine: Mapping[str, object] = field(default_factory=dict)
+    """What is known of the machine that measured, as lines of IMB's header."""
     reducing: Row | None = None
     """The first row that reduces, which may come after others; where None, the first row where it does."""
-    imported: Mapping[str, object] | None = None
-    """What the tool that measured said of its machine; None for this machine."""
 
     def text(self) -> str:
         """The header of IMB-MPI1, -NBC and -RMA, that of IMB-P2P, whose lines all begin with #, or IMB-MT's title."""
+        measured = "" if self.row.get("backend") in (None, _BACKEND) else f"{columns_line(self.row)}\n"
         if self.form.part == "MT":
             rule = f"#{'-' * 66}\n"
             who = f"omb-py {__version__} in the layout of Intel(R) MPI Benchmarks 2021.11, MT part"
-            return f"{rule}#    {who}    \n{rule}#\n"
+            return f"{rule}#    {who}    \n{rule}{measured}#\n"
         plain = self.form.part == "IMB-P2P"
         rule = f"#{'-' * (60 if plain else 64)}\n"
         gap, end = ("#\n", "") if plain else ("\n", " ")
@@ -136,25 +140,19 @@ class Header:
         lengths = _lengths(self.sizes)
         facts = {
             "Date": f"{self.when:%a %b} {self.when.day:2d} {self.when:%H:%M:%S %Y}",
-            **self._machine(),
+            **{name: self.machine.get(name, "") for name in ("Machine", "System", "Release", "Version")},
             "MPI Version": self.standard or library,
         }
         lines = "".join(f"# {name:<22}: {value}\n" for name, value in facts.items())
         head = (
             f"{rule}#    omb-py {__version__} in the layout of Intel(R) MPI Benchmarks 2021.11, {self.form.part} part\n"
-            f"{rule}{lines}# MPI Thread Environment:{end}\n{gap}{'' if plain else gap}"
+            f"{rule}{measured}{lines}# MPI Thread Environment:{end}\n{gap}{'' if plain else gap}"
             f"# Calling sequence was:{end}\n{gap}# {self.command}{end}\n{gap}"
         )
         title = f"# List of Benchmarks to run:\n{gap}{names}"
         if plain:
             return f"{head}{title}#\n{lengths}"
         return f"{head}{lengths}{self._types()}\n{title}"
-
-    def _machine(self) -> dict[str, object]:
-        if self.imported is not None:
-            return {name: self.imported.get(name, "") for name in ("Machine", "System", "Release", "Version")}
-        uname = platform.uname()
-        return {"Machine": uname.machine, "System": uname.system, "Release": uname.release, "Version": uname.version}
 
     def _types(self) -> str:
         """The types as IMB names them: bytes for messages, floats for reductions; what was asked for, where it was.
@@ -176,6 +174,15 @@ class Header:
             f"# {'MPI_Op':<31}:   MPI_{op.upper()}  \n": op,
         }
         return "".join(text for text, known in lines.items() if known) + 2 * blank
+
+
+def _machine(facts: LaunchFacts) -> dict[str, object]:
+    """The lines on the machine that measured, as far as a launch knows it: that of its first node."""
+    nodes = facts.get("node_facts")
+    node: NodeFacts = nodes[0] if nodes else {}
+    (system, _, release), here = node.get("kernel", "").partition(" "), platform.uname()
+    version = here.version if release == here.release else ""  # of another kernel nobody kept it
+    return {"Machine": node.get("machine", ""), "System": system, "Release": release, "Version": version}
 
 
 def _reduces(row: Row) -> bool:
@@ -282,15 +289,16 @@ def table_of(row: Row) -> tuple[object, ...]:
 def _launch(tables: Sequence[Sequence[Row]], each_group: bool, provenance: Provenances) -> str:
     first = tables[0][0]
     facts = provenance(str(first.get("launch_id")))
-    imported = facts.get("imported") or None
-    standard = str(facts.get("standard") or (imported or {}).get("MPI Version") or "")
+    imported = facts.get("imported") or {}
+    standard = str(facts.get("standard") or imported.get("MPI Version") or "")
     sized = (row for rows in tables for row in rows if row["benchmark"] not in _ONE_ELEMENT)
     sizes = {bytes_of(row, int(row.get("size_bytes") or 0)) for row in sized}
     names = tuple(dict.fromkeys(form_of(rows[0]).name for rows in tables))
     started = datetime.fromisoformat(str(first["started_at"])) if first.get("started_at") else datetime.now()
     reducing = next((rows[0] for rows in tables if _reduces(rows[0])), None)
     command = "omb-py results export"
-    header = Header(form_of(first), names, sorted(sizes), first, command, started, standard, reducing, imported)
+    machine = imported or _machine(facts)
+    header = Header(form_of(first), names, sorted(sizes), first, command, started, standard, machine, reducing)
     write = lines_of_groups if each_group else line
     body = "".join(title(rows[0], each_group) + "".join(map(write, rows)) for rows in tables)
     return header.text() + body + closing(header.form)
@@ -303,12 +311,12 @@ class ImbTranscript(Transcript):
         self._each_group = each_group
         self._launch: tuple[object, ...] | None = None
         self._table: tuple[object, ...] | None = None
-        self._standard = ""
+        self._facts: LaunchFacts = {}
         self._closing = ""
         """The text after the launch's last table."""
 
     def launch(self, facts: LaunchFacts) -> None:
-        self._standard = str(facts.get("standard") or "")
+        self._facts = facts
 
     def row(self, row: Row, options: TextOptions) -> str:
         form, text = form_of(row), ""
@@ -317,7 +325,9 @@ class ImbTranscript(Transcript):
             sizes = options.sizes or (row["size_bytes"] or 0,)
             lengths = () if row["benchmark"] in _ONE_ELEMENT else tuple(bytes_of(row, size) for size in sizes)
             command = " ".join(["omb-py", *sys.argv[1:]])
-            text = self.end() + Header(form, (form.name,), lengths, row, command, datetime.now(), self._standard).text()
+            standard, machine = str(self._facts.get("standard") or ""), _machine(self._facts)
+            header = Header(form, (form.name,), lengths, row, command, datetime.now(), standard, machine)
+            text = self.end() + header.text()
             self._launch, self._closing = launch, closing(form)
         if table_of(row) != self._table:
             text += title(row, self._each_group)

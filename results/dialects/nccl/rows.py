@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from omb_py.results.caveats import MEASURED
 from omb_py.results.dialects.nccl.text import BENCHMARKS, TYPES, itemsize
 from omb_py.results.dialects.reading import INT32, OWN_TEXT, BadTable, ImportedRow, shown, whole
 from omb_py.results.statistics.bandwidth import FORMULAS
@@ -70,7 +71,7 @@ class Launch:
     def measured(self) -> dict[str, str | None]:
         """What measured: of omb-py's own text what it says, else the library and the devices of the tool."""
         if self.own is not None:
-            return {name: self.own.get(name) for name in ("backend", "library", "library_version", "binding", "device")}
+            return {name: self.own.get(name) for name in MEASURED}
         return {
             "backend": "nccl",
             "library": _LIBRARIES[self.source],

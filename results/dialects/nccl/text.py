@@ -16,7 +16,7 @@ from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
-from omb_py.results.caveats import caveat_line, caveats
+from omb_py.results.caveats import MEASURED, caveat_line, caveats, columns_line
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
 from omb_py.results.dialects.reading import stored_floats
 from omb_py.results.statistics.bandwidth import FORMULAS, formula_name
@@ -73,7 +73,7 @@ _NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
 _NAMES["reduce_scatter_block"] = "reduce_scatter"
 _OWN = "omb-py"
 _TOOLS: Final = ("nccl-tests", "rccl-tests")
-SAID: Final = ("backend", "library", "library_version", "binding", "device", "timing", "ranks")
+SAID: Final = (*MEASURED, "timing", "ranks")
 """Columns that the comment above a table says, where omb-py measured."""
 _ONE_TABLE = tuple(
     ("benchmark launch_id backend library_version binding device buffer process_sync cache ranks threads").split()
@@ -163,8 +163,7 @@ def measured_by(row: Row) -> str:
     """The comment that says what measured a row, where nccl-tests did not: their text means NCCL on GPUs."""
     if row.get("source") in _TOOLS:
         return ""
-    said = caveat_line({key: str(row[key]) for key in SAID if row.get(key) is not None})
-    return f"# omb-py {__version__} in the layout of nccl-tests{said.removeprefix('#')}\n"
+    return f"# omb-py {__version__} in the layout of nccl-tests{columns_line(row, SAID).removeprefix('#')}\n"
 
 
 def starting(benchmark: str) -> str:

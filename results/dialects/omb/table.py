@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.results.caveats import named_in, parameters_of_caveats
+from omb_py.results.caveats import measured_in, named_in, parameters_of_caveats
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.titles import TITLED_LIBRARIES, TITLES, family
 from omb_py.results.dialects.reading import (
     INT32,
+    OWN_TEXT,
     BadRow,
     BadTable,
     ImportedRow,
@@ -67,6 +68,8 @@ class Building:
     accelerator: str = ""
     device: str | None = None
     source: str = SOURCE
+    measured: dict[str, str | None] = field(default_factory=dict)
+    """What measured, where omb-py's own text says it."""
     columns: tuple[str, ...] = ()
     rated: bool | None = None
     """Whether the head says MB/s; None before a head, and of ``mbw_mr -V``, whose head says no unit."""
@@ -102,8 +105,8 @@ class Building:
     def _detail(self, text: str) -> bool:
         content = text.strip()
         again = content.startswith("# Datatype:") and (self.after_blank or self.dtype is None)
-        ranks = named_in(content).get("ranks", "")
-        if self.rows and (again or ranks or _BELOW_A_TITLE.match(content)):
+        ranks, measured = named_in(content).get("ranks", ""), measured_in(content)
+        if self.rows and (again or ranks or measured or _BELOW_A_TITLE.match(content)):
             raise BadTable(f"{shown(content)} after rows: the title of a further table is missing")
         if match := _WINDOWED.fullmatch(text):
             self.prelude.ranks = whole(match[1], INT32 // 2) * 2
@@ -121,6 +124,8 @@ class Building:
             self.dtype = names.dtype_of(content.partition(":")[2])
         elif match := _BUFFERS.fullmatch(text):
             self.prelude.parameters["buffers"] = f"{match[1]}, {match[2]}"[:80]
+        elif measured:
+            self.measured, self.source = measured, OWN_TEXT
         elif (own := parameters_of_caveats(content)) or ranks:
             self.prelude.parameters |= own
             self.prelude.ranks = whole(ranks, INT32) if ranks else self.prelude.ranks
@@ -300,7 +305,12 @@ class Building:
         if not self.rows:
             raise BadTable("no rows")
         self._settle()
-        return ImportedTable(self.source, self.version, self.benchmark, self.line, launch, self.rows)
+        return ImportedTable(self.source, self._version, self.benchmark, self.line, launch, self.rows)
+
+    @property
+    def _version(self) -> str | None:
+        """Version of what measured; the title of omb-py's own text has OMB's."""
+        return None if self.source == OWN_TEXT and self.benchmark in TITLES else self.version
 
     def _settle(self) -> None:
         parameters, library = self.prelude.parameters, self.prelude.library
@@ -314,12 +324,13 @@ class Building:
                 source=self.source,
                 backend=TITLED_LIBRARIES.get(library or "", ("mpi", ""))[0],
                 library=library,
-                binding=BINDING,
-                binding_version=f"{self.source} {self.version}" if self.version else None,
+                binding=BINDING if self.source == SOURCE else None,
+                binding_version=f"{self.source} {self._version}" if self._version else None,
                 process_sync=_sync(row["family"]),
                 parameters=dict(parameters),
                 text_dialect=f"omb-{self.version or '5.3'}",
             )
+            row.update(self.measured)
 
 
 def _sync(kind: str | None) -> str | None:

@@ -17,7 +17,7 @@ from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
-from omb_py.results.caveats import caveat_line, caveats
+from omb_py.results.caveats import caveat_line, caveats, columns_line
 from omb_py.results.dialects.imb.names import FORMS
 from omb_py.results.dialects.omb.titles import (
     NCCL_SYNCS,
@@ -72,6 +72,8 @@ _NARROW = {"latency_mp": 10}
 MPI = "MPI"
 _XCCL = ("NCCL", "RCCL")
 """Libraries whose text names no datatype."""
+_BACKENDS = ("mpi", "nccl")
+"""Backends that OMB measures; of any other the text says what measured."""
 _WITH_BUSBW = ("torch gloo",)
 
 
@@ -347,11 +349,12 @@ _PLACES = {"H": "HOST (H)", "D": "DEVICE (D)", "M": "MANAGED (M)", "MD": "MANAGE
 
 
 def details(row: Row) -> list[str]:
-    """Special lines after the title of a row's table; the last one says its caveats."""
+    """Special lines after the title of a row's table; the first says what measured, the last one its caveats."""
     special, own = _special_lines(row), caveats(row)
+    measured = [] if row.get("backend") in (None, *_BACKENDS) else [columns_line(row)]
     if any(line.startswith("# Send Buffer on") for line in special):
         own.pop("buffers", None)
-    return [*special, *([caveat_line(own)] if own else [])]
+    return [*measured, *special, *([caveat_line(own)] if own else [])]
 
 
 def _special_lines(row: Row) -> list[str]:

@@ -255,6 +255,34 @@ def test_the_preamble_of_our_own_text_comes_back() -> None:
     assert "# MPI Version           : 4.1\n" in text and "# Machine               : riscv64\n" in text
 
 
+@pytest.mark.parametrize("name", ["allreduce", "stencil2d", "allreduce_mt"])
+def test_what_measured_is_said_and_read_where_it_was_not_mpi(name: str) -> None:
+    who = {"backend": "gloo", "library": "torch gloo", "library_version": "2.9", "binding": "torch", "device": "cpu"}
+    comment = (
+        "# [ backend: gloo ] [ library: torch gloo ] [ library_version: 2.9 ] [ binding: torch ] [ device: cpu ]\n"
+    )
+    text = to_imb([{**ROW, **who, "benchmark": name}])
+    assert comment in text[: text.index("# Benchmarking")]
+    [table] = parse(text.encode(), Context()).tables
+    assert {name: table.rows[0][name] for name in who} == who
+    assert comment in to_imb([{**table.rows[0], "launch_id": "a-0"}])
+    mpi = to_imb([{**ROW, **who, "benchmark": name, "backend": "mpi"}])
+    assert "backend" not in mpi
+    [table] = parse(mpi.encode(), Context()).tables
+    assert (table.rows[0]["backend"], table.rows[0]["binding"]) == ("mpi", None)
+
+
+def test_the_machine_is_that_of_the_first_node_of_the_launch() -> None:
+    node = {"host": "n1", "machine": "aarch64", "kernel": "Linux 5.14.0-1.el9"}
+    for facts, lines in (
+        ({"node_facts": [node, {"machine": "x86_64"}]}, ("aarch64", "Linux", "5.14.0-1.el9", "")),
+        ({}, ("", "", "", "")),
+        ({"node_facts": [{"cores_online": 4}]}, ("", "", "", "")),
+    ):
+        text = to_imb([ROW], provenance=lambda launch, facts=facts: facts)
+        assert tuple(re.findall(r"^# (?:Machine|System|Release|Version) +: (.*)$", text, re.M)) == lines
+
+
 def test_a_type_that_nobody_said_is_not_printed() -> None:
     unknown = {**ROW, "source": "IMB", "dtype": None}
     text = to_imb([{**unknown, "benchmark": "allreduce"}])

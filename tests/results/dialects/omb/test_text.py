@@ -12,6 +12,7 @@ from omb_py.results.dialects.omb import text as osu
 from omb_py.results.dialects.omb.names import sync_of, window_of
 from omb_py.results.dialects.omb.text import OsuText, details, text_of
 from omb_py.results.dialects.omb.titles import TITLES, version_of
+from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context
 
@@ -256,15 +257,48 @@ def test_mb_s_count_the_size_as_c_does_and_not_what_moves(make_row, name: str, m
 
 
 def test_the_text_of_gloo_names_gloo_shows_the_bus_and_comes_back(make_row) -> None:
-    values = {"backend": "gloo", "library": "torch gloo", "busbw_gbps": 5.51e-05, "value": 145.0, "size_bytes": 8}
+    who = {"backend": "gloo", "library": "torch gloo", "library_version": "2.9", "binding": "torch", "device": "cpu"}
+    values = {**who, "busbw_gbps": 5.51e-05, "value": 145.0, "size_bytes": 8}
     row = make_row(benchmark="allreduce", dtype="int32", **values)
     text = printed(text_of(row, False, False, ()), "int32", row)
     assert text == (
-        "\n# OSU Gloo Allreduce Latency Test v7.5\n# Datatype: MPI_INT.\n"
-        "# Size       Avg Latency(us)      Bus BW(GB/s)\n8                     145.00         0.0000551\n"
+        "\n# OSU Gloo Allreduce Latency Test v7.5\n"
+        "# [ backend: gloo ] [ library: torch gloo ] [ library_version: 2.9 ] [ binding: torch ] [ device: cpu ]\n"
+        "# Datatype: MPI_INT.\n# Size       Avg Latency(us)      Bus BW(GB/s)\n"
+        "8                     145.00         0.0000551\n"
     )
     ((again,),) = (table.rows for table in parse(text.encode(), Context()).tables)
     assert {name: again[name] for name in values} == values
+    assert (again["source"], again["binding_version"]) == ("omb-py text", None), "7.5 is the version of OMB"
+
+
+@pytest.mark.parametrize("name", ["latency", "pingping", "init", "put_latency"])
+def test_what_measured_is_said_and_read_where_omb_cannot_have_measured(make_row, name: str) -> None:
+    """Of MPI and NCCL the text is OMB's to the character; of others a comment that its parsers skip names them."""
+    who = {"library": "L", "library_version": "1.0", "binding": "native", "device": "cpu"}
+    family = {"put_latency": "one-sided", "init": "startup"}.get(name, "pt2pt")
+    more = {"family": family, "ranks": 2, "dtype": "char", "size_bytes": None if name == "init" else 8, "value": 1000.0}
+    for backend in ("mock", "mpi"):
+        row = make_row(benchmark=name, backend=backend, **who, **more)
+        text = to_osu([row])
+        comment = (
+            f"# [ backend: {backend} ] [ library: L ] [ library_version: 1.0 ] [ binding: native ] [ device: cpu ]\n"
+        )
+        assert (comment in text) == (backend == "mock")
+        ((again,),) = (table.rows for table in parse(text.encode(), Context()).tables)
+        assert again["backend"] == backend
+        assert again["library"] == ("L" if backend == "mock" else None)
+        assert again["binding"] == {"mock": "native", "mpi": None if name == "pingping" else "c"}[backend]
+        assert to_osu([make_row(**{**again, "launch_id": "a-0"})]) == text
+
+
+def test_a_further_title_that_is_lost_leaves_its_table_out(make_row) -> None:
+    text = to_osu(
+        [make_row(benchmark="latency", backend="mock", library="mock", family="pt2pt", size_bytes=8, value=1.0)]
+    )
+    second = text.partition("v7.5\n")[2]
+    problems = parse((text + second).encode(), Context()).problems
+    assert ["title of a further table is missing" in problem.text for problem in problems] == [True]
 
 
 def test_a_log_without_the_line_of_its_receivers_comes_back_without_it() -> None:
