@@ -18,7 +18,15 @@ from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.launch_kinds import LaunchKinds, kinds_of
 from omb_py.results.statistics.nights import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
 from omb_py.results.statistics.order_statistics import median
-from omb_py.results.statistics.t_test import Estimate, detectable, launches_needed, ratio_of, rounding, welch_of_rounded
+from omb_py.results.statistics.t_test import (
+    Estimate,
+    detectable,
+    launches_needed,
+    of_few_pairs,
+    ratio_of,
+    rounding,
+    welch_of_rounded,
+)
 
 Verdict = Literal["SLOWER", "LIKELY SLOWER", "FASTER", "LIKELY FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]
 WORDS: tuple[Verdict, ...] = ("SLOWER", "LIKELY SLOWER", "FASTER", "LIKELY FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE")
@@ -281,17 +289,12 @@ def _likely(questions: Mapping[Key, _Asked], alpha: float) -> dict[Key, Estimate
     return {key: estimate for (key, estimate), p in zip(estimates.items(), adjusted, strict=True) if p <= alpha}
 
 
-_OF_FEW_PAIRS = 18.0
-"""Few pairs must also agree under exchanges of their sides, which costs power: the change that n pairs find is as large
-as that of a t test whose error is larger by this over n² (1.5 times at 6 pairs, 1.05 at 20; simulated in its test)."""
-
-
 def _detectable(outcome: QuestionOutcome, question: Question, rules: CompareRules) -> float:
     estimate, pairs = outcome.estimate, min(outcome.estimate.base, outcome.estimate.new)
     if pairs < (fewest_pairs(rules.alpha) if estimate.paired else FEWEST_NIGHTS):
         return math.inf
     if estimate.paired:
-        estimate = replace(estimate, error=estimate.error * (1 + _OF_FEW_PAIRS / pairs**2))
+        estimate = replace(estimate, error=of_few_pairs(estimate.error, pairs))
     return detectable(estimate, outcome.strict, rules.power, rules.tolerance(question))
 
 

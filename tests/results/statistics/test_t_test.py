@@ -97,7 +97,10 @@ def test_with_the_launches_needed_the_change_is_detectable(
     assert needed is not None
 
     def with_launches(k: int) -> t.Estimate:
-        return t.Estimate(0.01, error * math.sqrt(n / k), k - 1.0 if is_paired else 2 * k - 2.0, k, k, is_paired)
+        scaled = error * math.sqrt(n / k)
+        if is_paired:
+            return t.Estimate(0.01, t.of_few_pairs(scaled, k), k - 1.0, k, k, True)
+        return t.Estimate(0.01, scaled, 2 * k - 2.0, k, k, False)
 
     if is_paired:
         assert t.detectable(with_launches(needed), 0.01, 0.8) <= change * (1 + 1e-9)
