@@ -27,6 +27,7 @@ from omb_py.results.dialects.nccl.rows import (
     settle,
     take_places,
 )
+from omb_py.results.dialects.nccl.text import AVERAGE
 from omb_py.results.dialects.reading import (
     INT32,
     BadRow,
@@ -54,6 +55,7 @@ _RANK = re.compile(
 )
 _HEAD = re.compile(r"\s*#\s+(?:size\s+count|bytes\s+N)\s+type\s.*")
 _BOUNDS = re.compile(r"\s*#\s*Out of bounds values : (\d+) (\w+)")
+_AVERAGE = re.compile(r"\s*#\s*Avg bus bandwidth\s*: (\S+)\s*")
 _LIBRARY = re.compile(r".*\b([NR])CCL version ?:? (\d+\.\d+(?:\.\d+)?)")
 _RCCL = re.compile(r"\s*rccl-tests: Version (\S+)")
 _FAILURE = re.compile(r"failure|error|abort|killed|time[- ]?out", re.IGNORECASE)
@@ -79,6 +81,8 @@ class _OpenTable:
     rows: list[tuple[Fixed, list[Placement]]] = field(default_factory=list)
     checked: bool | None = None
     """The verdict in the footer, for heads whose last column is a difference instead of a count."""
+    average: float | None = None
+    """The mean busbw in the footer, in GB/s: of numbers that are not rounded as those in the rows are."""
     bad: Problem | None = None
     length: int = 0
     named_in: list[str] = field(default_factory=list)
@@ -207,6 +211,9 @@ class NcclText(LogReader[_OpenTable]):
         if match := _BOUNDS.match(line.text):
             part.checked = match[2] == "OK"
             return
+        if match := _AVERAGE.fullmatch(line.text):
+            part.average = number(match[1])
+            return
         if part.bad:
             return
         if part.begun and words and len(words) == part.times(words):
@@ -285,9 +292,8 @@ class NcclText(LogReader[_OpenTable]):
                 rows.append(row)
         if not rows:
             raise BadTable("no placement was measured")
-        return ImportedTable(
-            launch.source, launch.version, rows[0]["benchmark"], part.line, part.number, rows, launch.facts
-        )
+        facts = launch.facts if part.average is None else {**launch.facts, AVERAGE: part.average}
+        return ImportedTable(launch.source, launch.version, rows[0]["benchmark"], part.line, part.number, rows, facts)
 
 
 def _fixed(cells: Values) -> Fixed:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES
@@ -81,6 +81,8 @@ _ONE_TABLE = tuple(
 """Rows that are equal in these columns share a table."""
 _BOTH_HALVES = ("launch_id", "benchmark", "binding", "dtype", "size_bytes")
 """Columns in which the halves of a line are equal."""
+AVERAGE: Final = "avg_busbw_gbps"
+"""What a launch that was imported has of the mean busbw in its footer."""
 _TIMESTAMP: Final = "%Y-%m-%d %H:%M:%S"
 
 
@@ -235,10 +237,16 @@ def _binary(nbytes: int) -> str:
     return f"{amount:.{digits}f} {unit}"
 
 
-def footer(rows: Sequence[Row]) -> str:
-    """The last lines of a table: the number of wrong results, and the mean of busbw over all lines and placements."""
+def footer(rows: Sequence[Row], printed: float | None = None) -> str:
+    """The last lines of a table: the number of wrong results, and the mean of busbw over all lines and placements.
+
+    `printed` is the mean that another tool printed of numbers that it had not rounded; it holds where it is that of
+    these rows.
+    """
     wrong = sum(bool(wrong_elements(row)) for row in rows)
     mean = sum(bus_bandwidth(row) or 0.0 for row in rows) / len(rows) if rows else 0.0
+    if printed is not None and math.isclose(printed, mean, rel_tol=5e-5, abs_tol=0.005):
+        mean = printed
     return f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n# Avg bus bandwidth    : {mean:g} \n#\n"
 
 
@@ -311,9 +319,11 @@ def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenances) -> str:
     rows = [row for halves in lines for row in halves.values()]
     first = rows[0]
     head = measured_by(first) + remarks(first) + starting(first["benchmark"])
-    head += devices(provenance(first["launch_id"]), first)
+    facts = provenance(first["launch_id"])
+    head += devices(facts, first)
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
-    return head + header() + body + footer(rows) + concluded(first["benchmark"])
+    printed = cast(float | None, (facts.get("imported") or {}).get(AVERAGE))
+    return head + header() + body + footer(rows, printed) + concluded(first["benchmark"])
 
 
 def _repeat(row: Row) -> tuple[str, ...]:

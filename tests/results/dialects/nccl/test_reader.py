@@ -13,6 +13,7 @@ from omb_py.results.dialects.nccl.text import to_nccl
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context, Parsed
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
+from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files, load_table, read_provenance, to_rows
 from tests.results.dialects import nccl_texts as texts
 
@@ -30,6 +31,10 @@ def rows_of(text: str, **context: Any) -> list[dict[str, Any]]:
 def stored(text: str, where: Path) -> list[dict[str, Any]]:
     store_bytes(text.encode(), "a.log", 1e9, where, ImportOptions())
     return to_rows(load_table(where))
+
+
+def exported(text: str, folder: Path) -> str:
+    return to_nccl(stored(text, folder), provenance_of(folder))
 
 
 class TestText:
@@ -78,6 +83,12 @@ class TestText:
     def test_a_table_comes_back_to_the_character(self, text: str, tmp_path: Path) -> None:
         table = text[text.index("#\n#      ") :]
         assert to_nccl(stored(text, tmp_path)).endswith(table)
+
+    def test_the_mean_of_a_table_is_that_of_numbers_that_are_not_rounded(self, tmp_path: Path) -> None:
+        whole = texts.FOURTH.replace("bandwidth    : 183.475 ", "bandwidth    : 183.472 ")
+        assert "# Avg bus bandwidth    : 183.472 \n" in exported(whole, tmp_path / "whole")
+        other = texts.FOURTH.replace("bandwidth    : 183.475 ", "bandwidth    : 200 ")
+        assert "# Avg bus bandwidth    : 183.475 \n" in exported(other, tmp_path / "other"), "of other rows"
 
     def test_two_starts_are_two_launches(self) -> None:
         found = read(texts.FOURTH + "some noise\n" + texts.FOURTH)
