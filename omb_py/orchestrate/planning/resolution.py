@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from omb_py.backends.capabilities import Capabilities
-from omb_py.backends.registry import capabilities, capabilities_of, own_options
+from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_RANKS, Request
@@ -93,14 +93,14 @@ def resolve_alone(request: Request) -> CheckedRequest:
         UsageError: also for settings of a backend that the request does not have; one of several may have them.
         EnvironmentProblem: as :func:`resolve`.
     """
-    for name in own_options():
-        if request.settings.get(name) and name not in request.backends:
-            raise UsageError(f"--{name} is for --backend {name}: leave it out")
-    return resolve(parse(request), leave_out=True)
+    return resolve(parse(request), leave_out=True, alone=True)
 
 
 def resolve(
-    parsed: ParsedRequest, offers: Mapping[str, Capabilities] | None = None, leave_out: bool = False
+    parsed: ParsedRequest,
+    offers: Mapping[str, Capabilities] | None = None,
+    leave_out: bool = False,
+    alone: bool = False,
 ) -> CheckedRequest:
     """Choose what is measured, and apply every rule; those on ranks where the request has a number of them.
 
@@ -108,13 +108,14 @@ def resolve(
         parsed: the request.
         offers: capabilities by backend; None: those of the registry.
         leave_out: leave out the backends and devices that cannot run it here, as long as one can.
+        alone: whether no other request is measured beside, which an option of one backend could be for.
 
     Raises:
         UsageError: options contradict each other, or something that is known.
         EnvironmentProblem: a backend or device cannot be used here; with `leave_out` none can.
     """
     asked, benchmark = parsed.request, parsed.benchmark
-    context = RuleContext(parsed, offers or capabilities_of(asked.backends), ranks=asked.ranks or 0)
+    context = RuleContext(parsed, offers or capabilities_of(asked.backends), alone=alone, ranks=asked.ranks or 0)
     sides = _Sides(context, leave_out and len(asked.sides) > 1)
     _apply("words", context)
     sides.keep(lambda side: _apply("side", replace(context, backend=side[0], device=side[1])))

@@ -29,6 +29,8 @@ class RuleContext:
     """Backend of a side."""
     device: str = ""
     """Device of a side."""
+    alone: bool = False
+    """Whether no other request is measured beside."""
     ranks: int = 0
     """World size, where it is known."""
     cells: tuple[Cell, ...] = ()

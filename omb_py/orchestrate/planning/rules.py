@@ -62,16 +62,19 @@ def _launcher(on: RuleContext) -> str:
 
 
 def _settings(on: RuleContext) -> str:
-    """An option of one backend that holds for a whole run may be given beside other backends."""
+    """An option of one backend that holds for a whole run may be given beside other backends, or other requests."""
     for name, text in on.request.settings.items():
         option = capabilities(name).option
         if option is None:
             return f"there are no settings of backend {name!r}: {nearest(name, own_options())}"
-        if text and not option.run_wide:
-            if set(on.request.backends) != {name}:
-                return f"--{name} is for --backend {name}: leave it out"
-            if why := next(filter(None, (option.lacks(binding, text) for binding in on.request.bindings)), ""):
-                return why
+        if not text:
+            continue
+        backends = set(on.request.backends)
+        if (on.alone and name not in backends) if option.run_wide else backends != {name}:
+            return f"--{name} is for --backend {name}: leave it out"
+        lacks = (option.lacks(binding, text) for binding in on.request.bindings)
+        if not option.run_wide and (why := next(filter(None, lacks), "")):
+            return why
     return ""
 
 
