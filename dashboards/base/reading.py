@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
+from omb_py.dashboards.base.view import plural
 from omb_py.results.compare.tags import COMPARE_SIDE
 from omb_py.results.store.filters import TAGS, Filter, parse_filter
 from omb_py.results.store.paths import DATE, OnSkip
@@ -51,6 +52,14 @@ class StoreSelection:
         first, last = self.days
         tagged = all(tags.get(name) in values for name, values in self.tags.items())
         return tagged and first <= day and (not last or day <= last)
+
+
+def why_nothing(store: Path, skipped: Sequence[tuple[str, str]]) -> str:
+    """Why a store has no cell at all: it is empty, or its files cannot be read; the first of them has its reason."""
+    if skipped:
+        path, why = skipped[0]
+        return f"The store {store} has {plural(len(skipped), 'file')} that this omb-py cannot read: {path}: {why}."
+    return f"The store {store} is empty. To measure something: omb-py allreduce -n 2 --store {store}"
 
 
 def parse(filters: Iterable[str]) -> StoreSelection:

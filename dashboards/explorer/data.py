@@ -156,13 +156,6 @@ class Data:
             self._bounds[names] = lower_bounds(series.concat([_newest(frame[messages], MOST_MESSAGES), others]))
         return self._bounds[names]
 
-    def empty(self) -> str:
-        """Why there is no cell at all."""
-        if self.skipped:
-            path, why = self.skipped[0]
-            return f"None of the files of {self.store} can be read ({path}: {why}). To measure something"
-        return f"The store {self.store} is empty; new launches are shown as they land. To measure something"
-
 
 @dataclass
 class _Chosen(Cells):

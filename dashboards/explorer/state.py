@@ -8,6 +8,7 @@ from itertools import islice
 from urllib.parse import parse_qs, urlencode
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.reading import why_nothing
 from omb_py.dashboards.base.view import Input, View, ViewEntry
 from omb_py.dashboards.explorer.data import FILTERS, Data, used
 from omb_py.dashboards.figures.curves import COUNTED
@@ -83,7 +84,7 @@ MOST_FIGURES = 8
 def views(data: Data, state: State) -> tuple[list[View], str]:
     """The views of a state, and a sentence where some are left out or there is none; else an empty text."""
     if not len(data.frame):
-        return [], f"{data.empty()}: omb-py allreduce -n 2 --store {data.store}"
+        return [], why_nothing(data.store, data.skipped)
     chosen, left = data.drawn(state.filters)
     if not len(chosen):
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."

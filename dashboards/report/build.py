@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.reading import StoreSelection, read_prepared
-from omb_py.dashboards.base.view import TABS, Item, Shown, Tab, View, plural
+from omb_py.dashboards.base.reading import StoreSelection, read_prepared, why_nothing
+from omb_py.dashboards.base.view import TABS, Item, Shown, Tab, View
 from omb_py.dashboards.figures.size_by_count import KIND
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import COLUMNS, Cells, names_of, split
@@ -200,7 +200,4 @@ def _with_second(
 def _nothing(store: Path, selection: StoreSelection, skipped: Sequence[tuple[str, str]]) -> str:
     if selection:
         return f"No cell of {store} fits {selection.text()}. What there is: omb-py results list --store {store}"
-    if skipped:
-        unread = f"{plural(len(skipped), 'file')} that this omb-py cannot read"
-        return f"The store {store} has {unread}; the reasons stand below."
-    return f"The store {store} is empty. To measure something: omb-py allreduce -n 2 --store {store}"
+    return why_nothing(store, skipped)

@@ -4,12 +4,15 @@ import base64
 import gzip
 import json
 import re
+from html import escape
 from pathlib import Path
 
 import pytest
 
 from omb_py.cli import main
 from omb_py.dashboards.base.reading import StoreSelection, parse
+from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.explorer.state import State, views
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page, plotly_script
 from omb_py.errors import UsageError
@@ -105,6 +108,8 @@ def test_a_store_of_a_newer_schema(tmp_path: Path, cell, monkeypatch: pytest.Mon
     text = (tmp_path / "r.html").read_text()
     assert "1 file that this omb-py cannot read" in text and "update omb-py" in text
     assert "the rest is shown" not in text, "there is no rest"
+    shown, note = views(Data(tmp_path / "s"), State())
+    assert shown == [] and escape(note) in text, "the explorer says the same"
 
 
 @pytest.mark.parametrize(
