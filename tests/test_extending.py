@@ -74,7 +74,7 @@ def test_its_backend_measures_and_checks_every_byte(ring: Path) -> None:
         done = omb_py(ring, benchmark, "--backend", "threads", "-m", "8:64:8", "-c", "-i", "20", "--no-store")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("Pass") == 2
-        assert "# [ backend: threads ] [ library: queue.SimpleQueue 1.0 ]" in done.stdout
+        assert "# [ backend: threads ] [ library: queue.SimpleQueue ] [ library_version: 1.0 ]" in done.stdout
 
 
 @pytest.mark.slow

@@ -127,6 +127,8 @@ def test_the_text_is_omb_s(capsys: pytest.CaptureFixture[str]) -> None:
     line = "latency -D vect:8:4 --backend mock --mock series=10us -m 16:32 -i 2 -x 1 --no-store --quiet"
     assert main(line.split()) == 0
     assert capsys.readouterr().out == (
-        "\n# OSU MPI Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)     Transmit Size\n"
+        "\n# OSU MPI Latency Test v7.5\n"
+        "# [ backend: mock ] [ library: mock ] [ library_version: 1.0 ] [ binding: native ] [ device: cpu ]\n"
+        "# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)     Transmit Size\n"
         "16                     10.00                 8\n32                     10.00                16\n"
     )
