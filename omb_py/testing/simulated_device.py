@@ -8,6 +8,7 @@ reliably.  Times on it mean nothing.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
 import time
@@ -26,7 +27,8 @@ from omb_py.errors import EnvironmentProblem
 DEVICES_VARIABLE: Final = "OMB_PY_SIM_DEVICES"
 """Variable with the number of devices of a machine; 8 where it is not set."""
 DELAY_VARIABLE: Final = "OMB_PY_SIM_DELAY_US"
-"""Variable with the time in µs that an idle stream waits before it begins; 200 where it is not set."""
+"""Variable with the time in µs that an idle stream waits before it begins; 200 where it is not set. With ``inf`` it
+waits until somebody synchronises with it, however busy the machine is."""
 MEMORY_BYTES: Final = 1 << 30
 GATE_S: Final = 3.0
 """Seconds for which a stream may be held back."""
@@ -69,6 +71,8 @@ class Stream:
         self._changed = threading.Condition()
         self._running = False
         self._over = False
+        self._awaited = 0
+        """How many wait until all is done."""
         self._thread = threading.Thread(target=self._work, name="omb-stream", daemon=True)
         self._thread.start()
 
@@ -86,7 +90,10 @@ class Stream:
         if self.captured is not None:
             raise RuntimeError("a stream cannot be synchronised while it is captured")
         with self._changed:
+            self._awaited += 1
+            self._changed.notify_all()
             self._changed.wait_for(lambda: not self._jobs and not self._running)
+            self._awaited -= 1
         if self.error:
             raise RuntimeError(self.error)
 
@@ -111,9 +118,11 @@ class Stream:
                 if self._over:
                     return
                 self._running = True
-            if idle and self._delay_s:
+            if idle and self._delay_s and self._delay_s < math.inf:
                 time.sleep(self._delay_s)
             with self._changed:
+                if idle and self._delay_s == math.inf:
+                    self._changed.wait_for(lambda: self._awaited > 0 or self._over)
                 job = self._jobs.popleft() if self._jobs else None
             try:
                 if job is not None:
@@ -199,9 +208,17 @@ class SimulatedDevice:
         return any(stream.busy() for stream in self._streams)
 
     def new_stream(self) -> int:
-        """A stream with a thread of its own. Further streams begin at once: they overtake the first where they may."""
-        self._streams.append(Stream(0.0 if self._streams else self._delay_s))
+        """A stream with a thread of its own. Further streams begin at once: they overtake the first where they may.
+
+        Of a device that waits until somebody synchronises all of them wait.
+        """
+        self._streams.append(Stream(0.0 if self._streams and self._delay_s < math.inf else self._delay_s))
         return len(self._streams)  # 0 is no handle: a forgotten one is found out
+
+    @property
+    def streams(self) -> range:
+        """The handles of all streams."""
+        return range(1, len(self._streams) + 1)
 
     def event(self) -> int:
         self._events.append(0)

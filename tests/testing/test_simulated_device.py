@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Iterator
 
@@ -110,3 +111,16 @@ def test_it_has_an_end(device: SimulatedDevice) -> None:
         device.allocate(1 << 40)
     with pytest.raises(EnvironmentProblem, match="no stream 9"):
         device.call("synchronise", 9)
+
+
+def test_what_waits_without_end_begins_when_it_is_waited_for_on_every_stream() -> None:
+    device = SimulatedDevice(delay_us=math.inf)
+    there, host, other = device.allocate(8), np.zeros(8, np.uint8), device.new_stream()
+    device.call("fill", there, 7, 8, device.stream)
+    device.call("copy_out", host.ctypes.data, there, 8, device.stream)
+    device.call("spin", 1, other)
+    device.call("synchronise", device.stream)
+    assert (host == 7).all() and device.busy(), "on the other stream nothing has begun"
+    device.call("synchronise", other)
+    assert not device.busy() and list(device.streams) == [device.stream, other]
+    device.close()

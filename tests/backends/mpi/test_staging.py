@@ -29,7 +29,6 @@ from tests.support.optional import needs_torch
 from tests.support.patience import PATIENCE_S
 from tests.support.sessions.nccl_cells import MULTIPLIED, OURS
 
-DELAY_US = 4000
 Cell = dict[str, Any]
 CELLS: list[Cell] = [
     *({"benchmark": name, "size": 4096} for name in ("allreduce", "bcast", "reduce", "gather", "scatter")),
@@ -177,14 +176,12 @@ def test_a_synchronise_that_is_left_out_is_found_missing(aware: str, slow: dict[
         cells,
         "mpi",
         OMB_PY_GPU_AWARE=aware,
-        OMB_PY_SIM_DELAY_US=str(DELAY_US),
+        OMB_PY_SIM_DELAY_US="inf",  # what nobody waits for has not begun, however busy the machine is
     )
     bad = []
     for cell, (done, _) in zip(cells, found, strict=True):
-        means = done["means"]
-        idle = "filler" in cell and means["overlap.compute"] < 0.5 * means["pure.time"]
         wanted = (3, 4) if "inject" in cell else (0,)
-        bad.append(done["wrong"] not in wanted or done["busy"] or idle)
+        bad.append(done["wrong"] not in wanted or done["busy"])
     assert bad == [False] * len(slow) + [True] * len(slow)
 
 

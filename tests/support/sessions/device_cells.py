@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,8 @@ def main() -> None:
         done["resides"] = sorted({*getattr(usual.device, "resides", {}).values()})
         found.append(session.gather(done))
         while usual.device.busy():  # where a synchronise was left out
-            time.sleep(0.001)
+            for stream in usual.device.streams:
+                usual.device.call("synchronise", stream)
         if placement:
             session.buffers.memory.close()
     session.buffers = usual
