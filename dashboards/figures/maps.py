@@ -133,11 +133,10 @@ def _ratio_figure(cells_of: Mapping[str, Sequence[Record]], unit: str) -> tuple[
     panels = [_ratio_panel(n, *grid, "" if at % columns else unit) for at, (n, grid) in enumerate(grids.items())]
     data, layout = arrange(panels, beside, {"narrow": below}, _RATIO_MARGIN)
     farthest = max([LEAST_REACH, *(abs(math.log2(cell.ratio)) for cells in cells_of.values() for cell in cells)])
-    reach = min(MOST_REACH, farthest)
-    layout["coloraxis"] = _colour_axis(reach, _BAR_BESIDE)
+    layout["coloraxis"] = _colour_axis(farthest, _BAR_BESIDE)
     narrow = layout["meta"]["narrow"]
     narrow["height"] += _BAR_BELOW
-    narrow["coloraxis"] = _colour_axis(reach, _BAR_UNDER)
+    narrow["coloraxis"] = _colour_axis(farthest, _BAR_UNDER)
     narrow["margin"] = {**_RATIO_MARGIN, "r": 6, "b": _RATIO_MARGIN["b"] + _BAR_BELOW}
     links = [
         [[f"/{cell.comparability_key}" if cell else "" for cell in row] for row in grid[-1]] for grid in grids.values()
@@ -172,8 +171,10 @@ _BAR_UNDER = {"orientation": "h", "len": 260, "lenmode": "pixels", "x": 0, "xanc
 _BAR_UNDER |= {"yref": "container", "y": 0, "yanchor": "bottom"}
 
 
-def _colour_axis(reach: float, place: Layout) -> Layout:
-    factor = theme.amount(2**reach)
+def _colour_axis(farthest: float, place: Layout) -> Layout:
+    """The scale of log2 of the ratio, whose ends say where cells reach beyond them."""
+    reach = min(MOST_REACH, farthest)
+    factor = f"{'≥ ' if farthest > reach else ''}{theme.amount(2**reach)}"
     bar = {**place, "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
     bar |= theme.ticks((-reach, 0, reach), (f"{factor}× faster", "same", f"{factor}× slower"))
     return {"cmin": -reach, "cmax": reach, "colorscale": [list(step) for step in SCALE], "colorbar": bar}

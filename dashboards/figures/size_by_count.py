@@ -261,7 +261,7 @@ def _finding(data: SizeByCount) -> str:
         seconds = " or ".join(dict.fromkeys(_order(data, count, size)[1] for size in run))
         over = f" over {seconds}" if len(data.sides) > 2 else ""
         ahead.append(f"{first} {_between(run, number == 0, number + 1 == len(runs))} ({by}×{over})")
-    level = "; level elsewhere" if any(first is None for first, _ in runs) else ""
+    level = "; elsewhere no difference is shown" if any(first is None for first, _ in runs) else ""
     return f"{data.name} on {_counted(data, count)}, fastest: {', '.join(ahead)}{level}"
 
 

@@ -37,7 +37,14 @@ def test_a_benchmark_has_a_panel_and_what_is_slower_a_frame() -> None:
     }
     assert [note["text"] for note in view.spec["layout"]["annotations"]] == ["<b>reduce</b> 1.3× slower", "bcast"]
     assert view.cells[0][1] == ["/reduce-4-4", "/reduce-4-8"], "a click leads to the cell"
-    assert plotly_figure(view).layout.coloraxis.cmax == pytest.approx(math.log2(1.3))
+    scale = plotly_figure(view).layout.coloraxis
+    assert scale.cmax == pytest.approx(math.log2(1.3)) and scale.colorbar.ticktext[-1] == "1.3× slower"
+
+
+def test_the_scale_says_that_cells_lie_beyond_its_end() -> None:
+    rows = [_cell("late", 2, 8, 4.1, "slower"), _cell("late", 2, 64, 1.0)]
+    scale = plotly_figure(ratio_map(pd.DataFrame(rows), ("a", "b"))).layout.coloraxis
+    assert scale.cmax == 1.0 and scale.colorbar.ticktext == ("≥ 2× faster", "same", "≥ 2× slower")
 
 
 def test_of_many_benchmarks_the_slower_are_drawn_and_all_are_listed() -> None:

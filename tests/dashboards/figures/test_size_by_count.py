@@ -61,7 +61,8 @@ def test_the_fastest_side_has_its_colour_and_its_lead() -> None:
 def test_the_title_says_who_is_fastest_where_and_the_caption_what_is_kept() -> None:
     view = size_by_count(data(), "title", "method")
     assert view.title == (
-        f"allreduce on 16 GPUs, fastest: {FAST} up to 64 B (2.0×), {SLOW} from 256 KiB (2.0×); level elsewhere"
+        f"allreduce on 16 GPUs, fastest: {FAST} up to 64 B (2.0×), {SLOW} from 256 KiB (2.0×); "
+        "elsewhere no difference is shown"
     )
     assert view.caption == (
         "Of the bus bandwidth of one node (8 GPUs), on 16 GPUs "

@@ -75,6 +75,8 @@ def test_nothing_overlaps_or_sticks_out(opened, width: int) -> None:
     resize(opened, width)
     draw_all(opened)
     until(lambda: opened.execute_script(OVERLAPS), [])
+    tops = "return new Set([...document.querySelectorAll('[role=tab]')].map(t => t.getBoundingClientRect().top)).size"
+    until(lambda: opened.execute_script(tops), 1)
 
 
 def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
