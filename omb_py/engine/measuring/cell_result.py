@@ -6,10 +6,10 @@ import base64
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
-from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.benchmark import Benchmark, Cell, cell_from
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,10 +37,10 @@ class LapSeries(TypedDict):
 class CellResult:
     """A finished cell, complete on the process that holds rank 0.
 
-    :meth:`to_message` and :meth:`from_message` are inverse to each other; the parent knows the cell by its index::
+    :meth:`to_message` and :meth:`from_message` are inverse to each other::
 
         channel.send("cell", **result.to_message())
-        row = make_row(launch, CellResult.from_message(message, plan.cells[message["index"]]))
+        row = make_row(launch, CellResult.from_message(message))
     """
 
     cell: Cell
@@ -74,21 +74,22 @@ class CellResult:
 
     def to_message(self) -> Message:
         return {
-            **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "cell"},
+            **{each.name: getattr(self, each.name) for each in fields(self)},
+            "cell": asdict(self.cell),
             "series": {
                 lap: {"max": encode(of_lap["max"]), "avg": encode(of_lap["avg"])} for lap, of_lap in self.series.items()
             },
         }
 
     @classmethod
-    def from_message(cls, message: Message, cell: Cell) -> CellResult:
-        """The result of a cell that :meth:`to_message` has described; other fields of the message are ignored."""
+    def from_message(cls, message: Message) -> CellResult:
+        """The result that :meth:`to_message` has described; other fields of the message are ignored."""
         values = {each.name: message[each.name] for each in fields(cls) if each.name in message}
         series = {
             lap: LapSeries(max=decode(of_lap["max"]), avg=decode(of_lap["avg"]))
             for lap, of_lap in message["series"].items()
         }
-        return cls(**{**values, "cell": cell, "series": series})
+        return cls(**{**values, "cell": cell_from(message["cell"]), "series": series})
 
     def split_by_lap(self, benchmark: Benchmark) -> Iterator[CellResult]:
         if not benchmark.metric.apart:
@@ -125,19 +126,20 @@ class PairRound:
     def to_message(self) -> Message:
         """The round as JSON; ``round_samples`` has the iterations of one pair after the other."""
         return {
-            **{each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("cell", "samples")},
+            **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "samples"},
+            "cell": asdict(self.cell),
             "round_samples": encode(self.samples.ravel()),
         }
 
     @classmethod
-    def from_message(cls, message: Message, cell: Cell) -> PairRound:
-        """The round of a cell that :meth:`to_message` has described; other fields of the message are ignored."""
+    def from_message(cls, message: Message) -> PairRound:
+        """The round that :meth:`to_message` has described; other fields of the message are ignored."""
         import numpy as np  # ranks of the native binding load none
 
         pairs: list[Pair] = [(first, second) for first, second in message["pairs"]]
         samples = np.frombuffer(decode(message["round_samples"])).reshape(len(pairs), -1)
         values = {of.name: message[of.name] for of in fields(cls) if of.name in message}
-        return cls(**{**values, "cell": cell, "pairs": pairs, "samples": samples})
+        return cls(**{**values, "cell": cell_from(message["cell"]), "pairs": pairs, "samples": samples})
 
 
 def encode(values: Samples) -> dict[str, str]:

@@ -181,19 +181,19 @@ class Collector:
         """Store a finished cell, then print it."""
         self.run.command.progress.clear()
         assert self.identity is not None, "rank 0 sends its facts before its cells"
+        if "pairs" in message:
+            self._round(PairRound.from_message(message))
+            return
         if "lacking" in message:
             self.run.finished[self.plan.index].update(message["indexes"])
             sweep = self.plan.cells[message["indexes"][0]].sweep
             self.run.lacking[self.plan.index, sweep] = str(message["lacking"])
             return
-        cell = self.plan.cells[message["index"]]
-        if "pairs" in message:
-            self._round(PairRound.from_message(message, cell))
-            return
         from omb_py.orchestrate.running.rows import make_row
 
-        result = CellResult.from_message(message, cell)
+        result = CellResult.from_message(message)
         row = make_row(self.identity, result)
+        cell = self.plan.cells[result.index]
         request = self.plan.requests[cell.sweep] if self.plan.requests else self.run.request
         if request.part is not None:
             row["tags"].update(suite_tags(request.part), **{CELL_TAG: cell_key(self.plan, cell)})

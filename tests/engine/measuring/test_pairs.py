@@ -38,7 +38,7 @@ def test_back_is_timed_by_the_other_end_and_serial_is_one_at_a_time() -> None:
 
 def test_a_round_comes_back_from_its_message_as_it_was() -> None:
     (done,) = rounds("latency", 2, "", Schedule())
-    back = PairRound.from_message(json.loads(json.dumps(done.to_message())), done.cell)
+    back = PairRound.from_message(json.loads(json.dumps(done.to_message())))
     assert back.samples.tolist() == done.samples.tolist()
     assert replace(back, samples=done.samples) == done and back.last and back.pairs == [(0, 1)]
 
