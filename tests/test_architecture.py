@@ -27,6 +27,7 @@ EXCEPTIONS = {
     "omb_py/orchestrate/launching/rehearsal.py": "where no nodes can be made, a rehearsal is a simulation",
     "results/dialects/omb/text.py": "the column `backend` of stored rows chooses between the titles of OMB's programs",
     "results/dialects/imb/reader.py": "the column `backend` of another tool's rows",
+    "results/dialects/imb/text.py": "the column `backend` of stored rows says whether IMB can have measured them",
     "results/dialects/nccl/command_line.py": "command lines of nccl-tests are those of this backend",
     "results/dialects/nccl/rows.py": "the column `backend` of another tool's rows",
     "results/dialects/ombpy.py": "the column `backend` of another tool's rows",

@@ -164,10 +164,9 @@ def test_findings_that_are_not_named_count_too(tmp_path: Path, cell: Cell) -> No
 
 
 @pytest.mark.slow
-def test_a_base_for_an_import_is_measured_on_the_fewest_ranks(tmp_path: Path, cell: Cell) -> None:
-    for count in (32, 8):
-        who = {"ranks": count, "devices": count, "nodes": None, "launch": count, "run_id": f"r{count}"}
-        rows = [imported(cell, "allreduce", size, 20.0, **who) for size in (8, 1 << 20)]
-        write_launch(tmp_path, [plain({k: v for k, v in row.items() if k != "date"}) for row in rows], {})
+def test_a_base_for_an_import_is_another_import(tmp_path: Path, cell: Cell) -> None:
+    """What omb-py measures is compared with nothing that another tool printed."""
+    rows = [imported(cell, "allreduce", size, 20.0, ranks=8, devices=8, nodes=None) for size in (8, 1 << 20)]
+    write_launch(tmp_path, [plain({k: v for k, v in row.items() if k != "date"}) for row in rows], {})
     (headline,) = [view for view in report(tmp_path, StoreSelection()).views if view.kind == "headline"]
-    assert " -n 8 " in headline.caption and " -n 32 " not in headline.caption
+    assert "import the same of another version or library" in headline.caption and " -n " not in headline.caption

@@ -80,7 +80,7 @@ def test_every_row_is_filled(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "latency-distant": "MARGINAL",
         "bibw-nearest": "MARGINAL",
     }
-    assert found.hosts == [] and found.libraries == ["OMB 7.5"] and len(found.files) == 7
+    assert found.hosts == [] and found.libraries == ["omb-py text"] and len(found.files) == 7
     assert [incident.what for incident in found.incidents if "entry" not in incident.what] == []
     contract = write(tmp_path / "c.toml", CONTRACT)
     line = ["accept", "nersc10", "--from", str(tmp_path / "logs"), "--contract", str(contract)]

@@ -89,7 +89,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
         text = f"mlp:framework=tensorflow,batch=4,steps={steps}"
         cell: Cell = make_cell(TRAIN, "gloo", "torch", 0, workload=text, iterations=iterations, warmup=1)
         result = loop.train(OfTwo(other), cell, lambda phase: None)
-        told = CellResult.from_message(result.to_message(), result.cell)
+        told = CellResult.from_message(result.to_message())
         return make_row(LaunchIdentity("run", "run-0", 0, "2026-11-21T00:00:00+00:00", FACTS, "env"), told)
 
     return row
