@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
-from omb_py.results.dialects.reading import stored_floats
 from omb_py.results.store.row import Row
+from omb_py.results.store.schema import stored_floats
 from omb_py.results.units import counted
 
 if TYPE_CHECKING:

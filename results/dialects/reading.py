@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -280,18 +280,6 @@ def decimal(word: str) -> float | None:
     if not _DECIMALS.fullmatch(word):
         raise BadRow(f"{shown(word)} is not a number with two decimals")
     return _measured(word)
-
-
-def stored_floats(values: Iterable[float] | None) -> list[float]:
-    """The numbers of a list column as the store keeps them, in 32 bits; so the text of a run is that of its export.
-
-    >>> stored_floats([0.1, 123456.785])
-    [0.1, 123456.78]
-    """
-    import numpy as np
-
-    kept = np.asarray([] if values is None else values, np.float32)
-    return [float(word) for word in kept.astype(str)]  # the shortest decimals that mean the same 32 bits
 
 
 def check_end(line: LogLine, length: int) -> int:

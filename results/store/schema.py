@@ -6,7 +6,7 @@ All is derived from :class:`omb_py.results.store.row.Row`: the pyarrow schema, a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -106,6 +106,18 @@ def blank_row() -> Row:
 def value_of(row: Row, column: str) -> Any:
     """The value of a column whose name is known only at run time; None where the row lacks it."""
     return cast(Mapping[str, object], row).get(column)
+
+
+def stored_floats(values: Iterable[float] | None) -> list[float]:
+    """The numbers of a list column as the store keeps them, in 32 bits; so the text of a run is that of its export.
+
+    >>> stored_floats([0.1, 123456.785])
+    [0.1, 123456.78]
+    """
+    import numpy as np
+
+    kept = np.asarray([] if values is None else values, np.float32)
+    return [float(word) for word in kept.astype(str)]  # the shortest decimals that mean the same 32 bits
 
 
 def checked(row: Row) -> Row:

@@ -23,8 +23,9 @@ from omb_py.grammar.rank_groups import by_group, groups_of_row
 from omb_py.results.caveats import columns_line
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
 from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block, reduces
-from omb_py.results.dialects.reading import OWN_TEXT, stored_floats
+from omb_py.results.dialects.reading import OWN_TEXT
 from omb_py.results.store.row import Row
+from omb_py.results.store.schema import stored_floats
 
 if TYPE_CHECKING:
     from omb_py.engine.rank.launch_facts import LaunchFacts, NodeFacts

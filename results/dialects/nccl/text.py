@@ -18,10 +18,9 @@ from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import MEASURED, caveat_line, caveats, columns_line
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
-from omb_py.results.dialects.reading import stored_floats
 from omb_py.results.statistics.bandwidth import FORMULAS, formula_name
 from omb_py.results.store.row import Row
-from omb_py.results.store.schema import value_of
+from omb_py.results.store.schema import stored_floats, value_of
 
 if TYPE_CHECKING:
     from omb_py.engine.rank.launch_facts import LaunchFacts

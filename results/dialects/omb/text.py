@@ -18,7 +18,6 @@ from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats, columns_line
-from omb_py.results.dialects.imb.names import FORMS
 from omb_py.results.dialects.omb.titles import (
     NCCL_SYNCS,
     NCCL_WINDOWS,
@@ -31,9 +30,9 @@ from omb_py.results.dialects.omb.titles import (
     family,
     version_of,
 )
-from omb_py.results.dialects.reading import stored_floats
 from omb_py.results.statistics.bandwidth import shown_gbps
 from omb_py.results.store.row import Row
+from omb_py.results.store.schema import stored_floats
 
 _FIELD = 18
 _SIZE = 10
@@ -396,6 +395,8 @@ _SIDES = {
 
 def _has_equal_sides(row: Row) -> bool:
     """Whether every rank has as many threads as the receivers: in IMB-MT."""
+    from omb_py.results.dialects.imb.names import FORMS  # where there are threads; others start without
+
     form = FORMS.get(row["benchmark"])
     return form is not None and form.part == "MT"
 
