@@ -100,7 +100,7 @@ def test_what_a_third_party_needs_is_public() -> None:
 
 @pytest.mark.slow
 def test_two_commands_are_compared(tmp_path: Path) -> None:
-    command = "sh -c 'echo took ${SLOW:-1}$$ us'"
+    command = "sh -c 'echo took $((${SLOW:-1}00000 + $$ % 1000)) us'"
     found = omb_py.compare_commands(
         command,
         command,

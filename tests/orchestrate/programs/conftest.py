@@ -17,9 +17,9 @@ from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import SIDES, Side
 
 OSU = """
-import random, sys
+import os, random, sys
 factor, sizes, counter = float(sys.argv[1]), sys.argv[2], sys.argv[3]
-seed = sum(map(ord, counter))
+seed = sum(map(ord, os.path.basename(counter)))
 try:
     seed += len(open(counter).read())
 except OSError:
