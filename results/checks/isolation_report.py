@@ -9,12 +9,12 @@ from functools import partial
 from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks.isolation import Culprit
 from omb_py.results.checks.links import Suspect
+from omb_py.results.checks.pair_sweeps import HEADS
 from omb_py.results.document import Document, TextTable
 from omb_py.results.units import listed
 
 _SHOWN = 8
 """Most possible culprits that are named."""
-_HEADS = ("what", "which", "state", "metric", "times as long", "expected by chance, at most")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ def isolation_document(result: IsolationResult) -> Document:
     rows = []
     for culprit, slow in result.outcomes.items():
         for suspect in slow or (None,):
-            values = (suspect.metric, f"{suspect.slower:.3f}", f"{suspect.limit:.3f}") if suspect else ("", "", "")
+            metric, *times = (suspect.metric, f"{suspect.slower:.3f}", f"{suspect.limit:.3f}") if suspect else [""] * 3
             state = "confirmed" if suspect else "not confirmed"
-            rows.append((culprit.kind, result.name(culprit), state, *values))
+            rows.append((culprit.kind, result.name(culprit), metric, state, *times))
     notes = [f"{result.launches} launches of {result.benchmark} on groups, {result.pair_launches} of pairs"]
     notes.append(f"a group counted as slow from {result.counted_from:.3g} times the usual on: less is noise here")
     if result.unjudged:
@@ -75,7 +75,7 @@ def isolation_document(result: IsolationResult) -> Document:
         headline(result),
         NEGATIVE if result.confirmed else OK,
         partial(as_dict, result),
-        tables=(TextTable(_HEADS, rows, _HEADS[:4], spare=_HEADS[-1:]),) if rows else (),
+        tables=(TextTable(HEADS, rows, HEADS[:4], spare=HEADS[-1:]),) if rows else (),
         notes=notes,
     )
 

@@ -16,6 +16,7 @@ from omb_py.orchestrate.running.run import finish, new_run
 from omb_py.results.checks.isolation import Culprit, Split
 from omb_py.results.checks.isolation_report import IsolationResult, isolation_document
 from omb_py.results.checks.links import Suspect
+from omb_py.results.checks.pair_sweeps import HEADS
 from omb_py.suites.registry import find
 
 QUICK = ("links", "--backend", "mock", "-i", "10", "--windows", "2", "-W", "2", "--seed", "2", "--quiet")
@@ -115,13 +116,16 @@ def test_what_pairs_did_not_confirm_is_said_and_is_no_failure(culprit: Culprit) 
     assert (
         document.headline == f"4 nodes: {result.name(culprit)}: slow in groups, not in pairs; one of n3, n4 may be slow"
     )
-    slow = Suspect("node", (1,), "latency", 1.5, 1.1)
-    assert (
-        isolation_document(
-            IsolationResult("r", names, names, (), "allreduce", 9, 5, {Culprit("node", (1,)): [slow]}, (), 1.2)
-        ).exit_code
-        == 1
-    )
+    assert document.tables[0].rows == [(culprit.kind, result.name(culprit), "", "not confirmed", "", "")]
+
+
+def test_what_pairs_confirmed_is_a_row_of_the_table_of_links() -> None:
+    names, slow = ("n1", "n2", "n3", "n4"), Suspect("node", (1,), "latency", 1.5, 1.1)
+    outcomes = {Culprit("node", (1,)): [slow]}
+    document = isolation_document(IsolationResult("r", names, names, (), "allreduce", 9, 5, outcomes, (), 1.2))
+    assert document.exit_code == 1
+    (table,) = document.tables
+    assert table.heads == HEADS and table.rows == [("node", "n2", "latency", "confirmed", "1.500", "1.100")]
 
 
 @pytest.mark.slow
