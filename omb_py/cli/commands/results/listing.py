@@ -15,16 +15,17 @@ from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.help import CONTEXT, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, table_option
-from omb_py.cli.output import form_option, output_path, write_file
+from omb_py.cli.output import form_option, output_path, write_file, write_report
 from omb_py.cli.resuming import takes_resume
 from omb_py.cli.stored_cells import filters, skipped, where_option
 from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.printing.export import FORMATS, export, left_out
 from omb_py.printing.printers import AtEnd
-from omb_py.results.compare.tags import COMPARE_SIDE, distinguishing_tags
+from omb_py.results.compare.tags import COMPARE_SIDE, LINKS_PART, distinguishing_tags
 from omb_py.results.dialects.dialect import TextOptions
 from omb_py.results.dialects.registry import USUAL
+from omb_py.results.document import Document
 from omb_py.results.repro_command import resuming
 from omb_py.results.store.journal import recover_command
 from omb_py.results.store.provenance import provenance_of
@@ -67,7 +68,7 @@ def group() -> click.Command:
             "One run: its id, the beginning of it, or last.",
             (
                 click.Argument(["run"], required=False, default="last", type=run, metavar="[RUN]"),
-                form_option(form, USUAL.name),
+                form_option(form, None, f"{USUAL.name}; of links, its report"),
                 table_option("full"),
                 table_option("percentiles"),
             ),
@@ -173,9 +174,13 @@ def run_list(form: str, store: Path | None) -> int:
     return OK
 
 
-def run_show(run: str, form: str, full: bool, percentiles: tuple[float, ...] | None, store: Path | None) -> int:
+def run_show(run: str, form: str | None, full: bool, percentiles: tuple[float, ...] | None, store: Path | None) -> int:
     rows = show(_store(store), run, on_skip=skipped)
-    if form == USUAL.name:
+    if not (form or full or percentiles) and (report := _report_of_links(rows)):
+        write_report(report)
+        click.echo(f"omb-py: --format {USUAL.name} prints its {counted(len(rows), 'cell')}", err=True)
+        return OK
+    if form in (None, USUAL.name):
         options = TextOptions(full, percentiles or ())
         look = provenance_of(_store(store))
         for head, of_launch in launches_of(rows):
@@ -187,6 +192,18 @@ def run_show(run: str, form: str, full: bool, percentiles: tuple[float, ...] | N
         printer.row(row)
     printer.close()
     return OK
+
+
+def _report_of_links(rows: Sequence[Row]) -> Document | None:
+    """What a sweep over all pairs reported; None for other rows."""
+    if not any(LINKS_PART in (row["tags"] or {}) for row in rows[:1]):
+        return None
+    from omb_py.results.checks.pair_sweeps import document_of, sweep_of  # loads NumPy and SciPy
+
+    try:
+        return document_of(sweep_of(rows))
+    except ValueError:  # a search by groups (links --isolate)
+        return None
 
 
 def _disturbed(provenance: Mapping[str, object]) -> str:

@@ -174,6 +174,35 @@ def test_list_and_show_name_sides_and_tags_of_a_comparison(run: Run, store: Path
     assert "NEW" in run("show run-7 --format table")[1]
 
 
+@pytest.mark.parametrize("more", ["", " -f", " --format osu", " --format csv"])
+def test_a_run_of_links_is_shown_by_its_report(
+    more: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = f" --store {tmp_path / 'links'}"
+    sweep = "links --backend mock -n 4 --mock slow=2:2 --passes 2 -i 10 --windows 2"
+    assert main(f"{sweep}{store}".split()) == 1
+    printed = capsys.readouterr().out
+    assert "4 nodes, 6 links: node2 is slow (" in printed
+    code, out, err = run(f"show{more}{store}")
+    assert code == 0
+    if more:
+        assert "node2 is slow" not in out and out.count("\n") > 72
+    else:
+        assert (out, err) == (printed, "omb-py: --format osu prints its 72 cells\n")
+
+
+def test_a_search_by_groups_is_shown_as_other_runs(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its report is not made of rows alone."""
+    store = f" --store {tmp_path / 'links'}"
+    search = "links --backend mock -n 4 --isolate --large 64 --passes 1 -i 10"
+    assert main(f"{search}{store}".split()) == 0
+    capsys.readouterr()
+    code, out, err = run(f"show{store}")
+    assert code == 0 and "\n# OSU MPI Allreduce Latency Test v7.5\n" in out and not err
+
+
 def test_ids_of_runs_are_completed(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMB_PY_STORE", str(store))
     verb = group().commands["show"]  # type: ignore[attr-defined]
