@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from omb_py.results.json_values import plain
 from omb_py.results.store.row import Row
+from omb_py.results.store.runs import LAST
 
 _FLAGS: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "backend": lambda v: ("--backend", v),
@@ -55,13 +56,24 @@ def resuming(words: Sequence[str], run_id: str) -> str:
     >>> resuming(["rehearse", "--nodes", "2", "accept", "nersc10"], "r1")
     'omb-py rehearse --nodes 2 accept --resume=r1 nersc10'
     """
+    kept = without_resume(words, run_id)
+    command = _command_end(kept)
+    return shlex.join(["omb-py", *kept[:command], f"--resume={run_id}", *kept[command:]])
+
+
+def without_resume(words: Sequence[str], run_id: str) -> list[str]:
+    """The words of a command line without ``--resume`` and the run that it names.
+
+    >>> without_resume(["accept", "nersc10", "--resume", "last", "-n", "4"], "r1")
+    ['accept', 'nersc10', '-n', '4']
+    """
     kept = list(words)
     for at in [at for at, word in enumerate(words) if word.partition("=")[0] == "--resume"]:
         typed = words[at + 1] if words[at] == "--resume" and len(words) > at + 1 else ""
         # the id may be glued to the option or stand behind it
-        kept = [*words[:at], *words[at + 1 + bool(typed and run_id.startswith(typed)) :]]
-    command = _command_end(kept)
-    return shlex.join(["omb-py", *kept[:command], f"--resume={run_id}", *kept[command:]])
+        behind = typed == LAST or bool(typed and run_id.startswith(typed))
+        kept = [*words[:at], *words[at + 1 + behind :]]
+    return kept
 
 
 def _command_end(words: Sequence[str]) -> int:

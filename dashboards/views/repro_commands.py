@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Record
 from omb_py.dashboards.base.view import View, records
-from omb_py.results.repro_command import COLUMNS, measuring
+from omb_py.results.repro_command import COLUMNS, measuring, without_resume
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ LOOKED_AT = 6
 MOST = 4
 """Commands shown for one figure."""
 _TOLD = ("run_id", "launch_id", "library", "library_version", "ranks", "devices", "nodes")
-_ALONE = ("--quiet", "--no-store", "--debug", "--resume")
+_ALONE = ("--quiet", "--no-store", "--debug")
 _VALUED = ("--store", "--format")
 
 
@@ -45,7 +45,7 @@ class Commands:
             if row.run_id not in self._known:
                 match self._provenance(str(row.launch_id)):
                     case {"run": {"tool": {"command_line": list() as words}}}:
-                        self._known[row.run_id] = recorded(words)
+                        self._known[row.run_id] = recorded(words, str(row.run_id))
             text = self._known.setdefault(row.run_id, "")
             name = " ".join(str(word) for word in (row.library, row.library_version) if not theme.absent(word))
             comment = "; ".join(filter(None, [name, "" if text else _needs(row)]))
@@ -60,24 +60,24 @@ class Commands:
         return view if view.commands or rows is None else view.with_commands(self.of(rows))
 
 
-def recorded(words: Sequence[str]) -> str:
+def recorded(words: Sequence[str], run_id: str) -> str:
     """The command line that was typed, without where it stored, how it printed and what it resumed; empty if it was not
     omb-py's.
 
-    >>> recorded(["/bin/omb-py", "bw", "-n", "2", "--store", "s", "--quiet", "--resume"])
+    >>> recorded(["/bin/omb-py", "bw", "-n", "2", "--store", "s", "--quiet", "--resume", "r1"], "r1")
     'omb-py bw -n 2'
-    >>> recorded(["/bin/pytest", "--omb-py"])
+    >>> recorded(["/bin/pytest", "--omb-py"], "r1")
     ''
     """
     program = PurePath(words[0]) if words else PurePath()
     if program.name != "omb-py" and program.parts[-2:] != ("omb_py", "__main__.py"):
         return ""
     kept: list[str] = []
-    rest = iter([str(word) for word in words[1:]])
+    rest = iter(without_resume([str(word) for word in words[1:]], run_id))
     for word in rest:
         if word in _VALUED:
             next(rest, None)
-        elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in (*_VALUED, "--resume"))):
+        elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in _VALUED)):
             kept.append(word)
     return shlex.join(["omb-py", *kept]) if kept else ""
 

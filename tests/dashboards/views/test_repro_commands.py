@@ -34,6 +34,8 @@ MEASURED = "omb-py allreduce --backend mpi -n 4 -T float32 --process-sync none  
         (["/v/bin/omb-py", "allreduce", "-n", "4", "--quiet"], {}, "omb-py allreduce -n 4  # MPICH 5.0.2"),
         (["/v/omb_py/__main__.py", "allreduce", "--store=s"], {}, "omb-py allreduce  # MPICH 5.0.2"),
         (["/v/bin/omb-py", "run", "quick", "--resume=r"], {}, "omb-py run quick  # MPICH 5.0.2"),
+        (["/v/bin/omb-py", "run", "quick", "--resume", "r", "-f"], {}, "omb-py run quick -f  # MPICH 5.0.2"),
+        (["/v/bin/omb-py", "run", "--resume", "quick"], {}, "omb-py run quick  # MPICH 5.0.2"),
         (["my_sweep.py", "--ranks", "4"], {}, MEASURED),
         (["/v/bin/pytest", "--omb-py"], FUNCTION, "pytest --omb-py test_halo.py::test_step  # MPICH 5.0.2"),
         (None, FUNCTION, "pytest --omb-py test_halo.py::test_step  # MPICH 5.0.2"),
