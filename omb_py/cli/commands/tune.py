@@ -98,7 +98,7 @@ def parts_of(
     except EnvironmentProblem as problem:
         if given and not knobs:
             return tuple(PointCandidates(point, distinct(given)) for point in points), None
-        raise EnvironmentProblem(f"{problem}: or name settings to try: --candidate NAME=VARIABLE=VALUE") from None
+        raise EnvironmentProblem(f"{problem}, or name settings with --candidate NAME=VARIABLE=VALUE") from None
     if given and not knobs:
         return tuple(PointCandidates(point, distinct(given)) for point in points), library
     of_each = {name: candidates(library, name, knobs) for name in {point.benchmark.name for point in points}}
