@@ -310,7 +310,8 @@ def _answer(question: Question, asked: _Asked, outcome: QuestionOutcome, rules: 
     change = math.exp(max(abs(estimate.difference), tolerance))
     needed = None
     if verdict == "UNCLEAR" and not outcome.reason:
-        needed = launches_needed(estimate, change, outcome.strict, rules.power)
+        constant = len(set(base)) == len(set(new)) == 1
+        needed = launches_needed(estimate, change, outcome.strict, rules.power, constant)
         if needed is not None:
             fewest = fewest_pairs(rules.alpha) if estimate.paired else FEWEST_NIGHTS
             needed = max(needed, fewest, min(estimate.base, estimate.new) + 1)

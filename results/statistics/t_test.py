@@ -161,7 +161,9 @@ OF_FEW_PAIRS = 18.0
 as that of a t test whose error is larger by this over n² (1.5 times at 6 pairs, 1.05 at 20; simulated in its test)."""
 
 
-def launches_needed(estimate: Estimate, change: float, alpha: float, power: float) -> int | None:
+def launches_needed(
+    estimate: Estimate, change: float, alpha: float, power: float, constant: bool = False
+) -> int | None:
     """Compute how many launches a side detect a change at this spread; of pairs, which must agree when exchanged too.
 
     Args:
@@ -169,6 +171,7 @@ def launches_needed(estimate: Estimate, change: float, alpha: float, power: floa
         change: the change as a ratio, over or under 1.
         alpha: level of the two-sided test.
         power: chance of detecting the change.
+        constant: True where all launches of a side are equal, so that pairs agree however they are exchanged.
 
     Returns:
         2 or more; None where the spread is unknown, or more than :data:`MOST_NEEDED` launches would be needed.
@@ -180,8 +183,8 @@ def launches_needed(estimate: Estimate, change: float, alpha: float, power: floa
     def finds(n: int) -> bool:
         if estimate.paired:
             # a spread that is shared with other questions has more degrees of freedom than the pairs give
-            error, freedom = of_few_pairs(estimate.error, n), estimate.freedom + n - estimate.base
-            error *= math.sqrt(estimate.base / n)
+            error = estimate.error if constant else of_few_pairs(estimate.error, n)
+            error, freedom = error * math.sqrt(estimate.base / n), estimate.freedom + n - estimate.base
         else:
             # equal numbers; the worse half of the spread that the two sides may have
             harmonic = 2 / (1 / estimate.base + 1 / estimate.new)

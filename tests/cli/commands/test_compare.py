@@ -92,7 +92,7 @@ def test_too_few_launches_are_said_before_they_are_made(run) -> None:  # type: i
     assert err.startswith(
         "omb-py: 3 launches of each side in 1 round cannot show a change, only that nothing has changed: --launches 6"
     )
-    assert "UNCLEAR (about 8)" in out and "a new comparison of about N launches a side would decide" in out
+    assert "UNCLEAR (about 6)" in out and "a new comparison of about N launches a side would decide" in out
     assert "cannot show" not in run(f"compare --option NEW:mock=alpha=2us --launches 5 {ONE}")[2]
 
 

@@ -201,7 +201,7 @@ def test_too_few_pairs_are_unclear_however_large_the_change() -> None:
     for n, verdict in ((2, "UNCLEAR"), (5, "UNCLEAR"), (6, "SLOWER")):
         answer = one([measured(1.05, n=n, spread=0.0)]).answers["median"]
         assert answer.verdict == verdict, n
-        assert answer.needed == (8 if verdict == "UNCLEAR" else None), n
+        assert answer.needed == (6 if verdict == "UNCLEAR" else None), n
 
 
 def test_whatever_is_unclear_is_measured_again_while_rounds_are_left() -> None:
