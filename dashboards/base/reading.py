@@ -12,7 +12,7 @@ from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import plural
 from omb_py.results.compare.tags import COMPARE_SIDE
 from omb_py.results.store.filters import TAGS, Filter, parse_filter
-from omb_py.results.store.paths import DATE, OnSkip
+from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.read import load_encoded, to_frame
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     Codes = NDArray[np.integer[Any]]
     Coded = tuple[Codes, list[dict[str, str]]]  # the number of its map for each row, -1 for null, and the maps
 
-RANGE = ".."
-"""``date=FROM..TO``; either end may be missing."""
-
 
 @dataclass(slots=True)
 class StoreSelection:
@@ -35,23 +32,19 @@ class StoreSelection:
     columns: dict[str, list[str]] = field(default_factory=dict)
     """Column -> any of these values, for :func:`omb_py.load`."""
     tags: dict[str, list[str]] = field(default_factory=dict)
-    days: tuple[str, str] = ("", "")
-    """First and last day, ISO; empty: open."""
 
     def __bool__(self) -> bool:
-        return bool(self.columns or self.tags or any(self.days))
+        return bool(self.columns or self.tags)
 
     def text(self) -> str:
         """The filters in the form in which a user types them."""
         parts = [Filter(name, value).text() for name, values in self.columns.items() for value in values]
         parts += [Filter(TAGS, value, name).text() for name, values in self.tags.items() for value in values]
-        return " ".join([*parts, *([f"{DATE}={self.days[0]}{RANGE}{self.days[1]}"] if any(self.days) else [])])
+        return " ".join(parts)
 
-    def fits(self, tags: Mapping[str, str], day: str) -> bool:
-        """True for a cell with these tags, measured on this day; the columns are filtered when the store is read."""
-        first, last = self.days
-        tagged = all(tags.get(name) in values for name, values in self.tags.items())
-        return tagged and first <= day and (not last or day <= last)
+    def fits(self, tags: Mapping[str, str]) -> bool:
+        """True for a cell with these tags; the columns are filtered when the store is read."""
+        return all(tags.get(name) in values for name, values in self.tags.items())
 
 
 def why_nothing(store: Path, skipped: Sequence[tuple[str, str]]) -> str:
@@ -75,9 +68,6 @@ def parse(filters: Iterable[str]) -> StoreSelection:
     for each in map(parse_filter, filters):
         if each.tag:
             selection.tags.setdefault(each.tag, []).append(each.value)
-        elif each.column == DATE and RANGE in each.value:
-            first, _, last = each.value.partition(RANGE)
-            selection.days = (first, last)
         else:
             selection.columns.setdefault(each.column, []).append(each.value)
     return selection
@@ -107,8 +97,8 @@ def read_prepared(
 
     chosen = selection or StoreSelection()
     maps, table = _read(store, columns, on_skip, chosen.columns)
-    if chosen.tags or any(chosen.days):
-        kept = _kept(chosen, maps["tags"], table[DATE])
+    if chosen.tags:
+        kept = _kept(chosen, *maps["tags"])
         maps = {name: (codes[kept], texts) for name, (codes, texts) in maps.items()}
         table = table.filter(kept)
     frame = to_frame(table)
@@ -122,16 +112,13 @@ def read_prepared(
     return series.compact(series.with_means(frame))
 
 
-def _kept(selection: StoreSelection, tags: Coded, days: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Which rows fit: each pair of tags and day that occurs is looked at once."""
+def _kept(selection: StoreSelection, codes: Codes, maps: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:
+    """Which rows fit: all tags that occur are looked at once."""
     import numpy as np
 
-    codes, maps = tags
-    whole = days.combine_chunks()
-    every = [*maps, {}]  # the last one is that of -1
-    fits = [[selection.fits(own, day) for day in whole.dictionary.to_pylist()] for own in every]
-    places = whole.indices.to_numpy()
-    return np.array(fits, dtype=bool)[codes, places] if len(places) else np.array([], dtype=bool)
+    fits = [selection.fits(tags) for tags in (*maps, {})]  # the last one is that of -1
+    kept: NDArray[np.bool_] = np.array(fits)[codes]
+    return kept
 
 
 def _read(

@@ -23,7 +23,8 @@ def where_option(heading: str) -> click.Option:
     return tool_option(
         heading,
         "--where COLUMN=VALUE",
-        "Only rows with this value, or with tag=K=V of this tag; repeat it for several. (default: all)",
+        "Only rows with this value, with tag=K=V of this tag, with date=FROM..TO of these days; repeat it for several. "
+        "(default: all)",
         ParsedType("filter", str),
         multiple=True,
     )

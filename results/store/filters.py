@@ -12,6 +12,8 @@ from omb_py.results.store.paths import DATE
 TAG = "tag"
 TAGS = "tags"
 """The column that holds the tags."""
+RANGE = ".."
+"""``date=FROM..TO``, both days included; either may be missing."""
 _DOTTED = f"{TAGS}."
 
 

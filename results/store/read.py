@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from omb_py.errors import UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
-from omb_py.results.store.filters import TAGS, check_column
+from omb_py.results.store.filters import RANGE, TAGS, check_column
 from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.paths import DATE, OnSkip, StoreFile, check_store, entries, files, pass_over
 from omb_py.results.store.provenance import MERGED, launches, outdated_launches, read_provenance, why_not
@@ -43,6 +43,8 @@ _ATTEMPTS = 5
 _FEW_FILES = 64
 """For at most this many matching files, opening them is faster than reading many columns of the index."""
 _FEW_COLUMNS = 16
+_NO_END = "9999"
+"""The last day of ``date=FROM..``."""
 _FEW_VALUES = 8
 """At most this many values of a filter become comparisons, which every pyarrow checks against row-group statistics."""
 
@@ -77,7 +79,8 @@ def load(
         on_skip: called with the path and the reason for each file that cannot be read. By default a
             :class:`SkippedFile` warning is issued.
         **filters: ``column=value``, or ``column=[values]`` to match any of them; None matches nulls. Values are
-            converted to the column's type, so they may be text. ``date="2026-11-21"`` reads one folder.
+            converted to the column's type, so they may be text. ``date="2026-11-21"`` reads one folder, and
+            ``date="2026-11-01..2026-11-30"`` those of a month; either end may be missing.
             ``tags={"cluster": "a"}`` matches rows that have all these tags.
 
     Returns:
@@ -205,14 +208,17 @@ def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
             how = f'; as {name}={{"K": "V"}}' if name == TAGS else ""
             raise UsageError(f"cannot filter by {name}, which holds {column.contents}{how}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
-        known = [typed(column, v) for v in values if v is not None]
+        spans = [v for v in values if name == DATE and RANGE in str(v)]
+        known = [typed(column, v) for v in values if v is not None and v not in spans]
         kind = schema.arrow_type(column.kind)
         if 0 < len(known) <= _FEW_VALUES:
             equal = (ds.field(name) == pa.scalar(value, type=kind) for value in known)
             condition = functools.reduce(operator.or_, equal)
         else:
             condition = ds.field(name).isin(pa.array(known, type=kind))
-        if len(known) < len(values):
+        for first, last in map(_span, spans):
+            condition = condition | ((ds.field(name) >= pa.scalar(first)) & (ds.field(name) <= pa.scalar(last)))
+        if any(v is None for v in values):
             condition = condition | ds.field(name).is_null()
         combined = _all_of(combined, condition)
     return combined
@@ -232,11 +238,17 @@ def _all_of(*conditions: ds.Expression | None) -> ds.Expression | None:
     return functools.reduce(operator.and_, given) if given else None
 
 
-def _days(filters: Mapping[str, object]) -> frozenset[str] | None:
-    """The days that a filter on ``date`` selects; None when it selects all."""
+def _days(filters: Mapping[str, object]) -> list[tuple[str, str]] | None:
+    """The spans of days that a filter on ``date`` selects; None when it selects all."""
     wanted = filters.get(DATE)
-    days = {wanted} if isinstance(wanted, str) else set(wanted) if isinstance(wanted, (list, tuple, set)) else None
-    return None if days is None or None in days else frozenset(days)
+    days = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, (list, tuple, set)) else [None]
+    return None if None in days else [*map(_span, days)]
+
+
+def _span(days: object) -> tuple[str, str]:
+    """First and last day of ``FROM..TO``, or of a single day."""
+    first, dots, last = str(days).partition(RANGE)
+    return first, last or (_NO_END if dots else first)
 
 
 def typed(column: schema.Column, value: object) -> object:
@@ -283,13 +295,17 @@ def to_rows(table: pa.Table) -> list[Row]:
 
 
 def _load(
-    root: Path, wanted: pa.Schema, expression: ds.Expression | None, admitted: frozenset[str] | None, problems: Problems
+    root: Path,
+    wanted: pa.Schema,
+    expression: ds.Expression | None,
+    admitted: Sequence[tuple[str, str]] | None,
+    problems: Problems,
 ) -> pa.Table:
     listed = entries(root, problems.__setitem__)
     chosen = listed
     if admitted is not None:
-        folders = {f"{DATE}={day}" for day in admitted}
-        chosen = [entry for entry in listed if folders.intersection(entry.path.parts)]
+        days = [(entry, entry.path.parent.name.removeprefix(f"{DATE}=")) for entry in listed]
+        chosen = [entry for entry, day in days if any(first <= day <= last for first, last in admitted)]
     samples = any(name in schema.FLOAT_LISTS for name in wanted.names)
     if len(listed) < summary_index.WORTH or (samples and expression is None):
         return _direct(root, chosen, listed, wanted, expression, problems)

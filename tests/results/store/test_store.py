@@ -210,8 +210,12 @@ class TestLoad:
         (store / "date=2026-11-21" / "junk.parquet").write_bytes(b"junk")
         assert len(load(store, date="2026-11-22")) == 1  # a skipped file would be a warning, so an error
         assert len(load(store, date=["2026-11-22", "2026-11-23"])) == 1
+        assert len(load(store, date="2026-11-22..")) == len(load(store, date="2026-11-22..2026-11-22")) == 1
+        assert len(load(store, date=["2026-11-23..", "2026-11-20..2026-11-20"])) == 0
         with pytest.warns(SkippedFile):
             assert len(load(store, date=["2026-11-21", "2026-11-22"])) == 4
+        with pytest.warns(SkippedFile):
+            assert len(load(store, date="..2026-11-21")) == 3
 
     @pytest.mark.parametrize(
         ("filters", "message"),

@@ -102,6 +102,13 @@ def test_export_some(run: Run) -> None:
     assert code == 0 and only["samples_us"] == [3.0, 5.0]
     code, out, _ = run("export --where benchmark=bcast --where size_bytes=8 --format json")
     assert sorted(r["value"] for r in json.loads(out)) == [1.25, 1.75]
+    for days, values in (
+        ("2026-11-21", [1.25, 1.75, 2.5]),
+        ("2026-11-22..", [3.0]),
+        ("..2026-11-22", [1.25, 1.75, 2.5, 3]),
+    ):
+        code, out, _ = run(f"export all --where date={days} --format json")
+        assert sorted(r["value"] for r in json.loads(out)) == values, days
     code, out, _ = run("export last --format osu")
     assert "Allreduce Latency Test" in out
 
