@@ -41,7 +41,8 @@ _STARTS = re.compile(
 
 
 class OsuReader(LogReader[Building]):
-    """Reader of OMB's text. Each title begins a launch of its own, since each is the start of a program."""
+    """Reader of OMB's text. Each title begins a launch of its own, since each is the start of a program, but in checked
+    atomics of several types."""
 
     name = "OMB text"
 
@@ -71,7 +72,7 @@ class OsuReader(LogReader[Building]):
         return f"table {table.benchmark!r} left out{where}: {problem.text}"
 
     def finish(self, table: Building) -> ImportedTable:
-        return table.finished(len(self.parsed.tables))
+        return table.finished(len(self.parsed.tables) if table.launch is None else table.launch)
 
     def _above(self, line: LogLine) -> bool:
         """Take a line above the title of the next table; False when it is none."""
@@ -151,10 +152,13 @@ class OsuReader(LogReader[Building]):
         self._begin(line, benchmark).version = version
 
     def _begin(self, line: LogLine, benchmark: str) -> Building:
-        if self.table is not None:
+        launch = None
+        if (above := self.table) is not None:
             self.close()
             self.prelude = Prelude()
-        self.table = Building(self.prelude.line or line.number, benchmark, None, self.prelude)
+            if above.goes_on and above.bad is None and above.benchmark == benchmark:
+                launch = self.parsed.tables[-1].launch
+        self.table = Building(self.prelude.line or line.number, benchmark, None, self.prelude, launch=launch)
         return self.table
 
     def _untitled(self, line: LogLine) -> None:

@@ -89,10 +89,21 @@ class Building:
     rate_table: bool = False
     after_blank: bool = False
     """Whether the last line was blank, as before the title of a collective and never between the types of ``-T``."""
+    launch: int | None = None
+    """Number of the start of which this is a further type; None: it is a start of its own."""
+    concluded: bool = False
+    """Whether the result of the checks of all types stood below."""
 
     def spoil(self, line: int, why: str) -> None:
         """Exclude the table from the import; the first reason is kept."""
         self.bad = self.bad or Problem(line, why)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next title may be of the same start: atomics repeat it for each type of ``-T``, and the result of
+        all checks stands below the last."""
+        title = TITLES.get(self.benchmark)
+        return title is not None and title.atomic and "validated" in self.columns and not self.concluded
 
     def take(self, line: LogLine) -> bool:
         """Take a line of the table; False when it does not belong to it. Raises BadTable."""
@@ -129,6 +140,8 @@ class Building:
         elif (own := parameters_of_caveats(content)) or ranks:
             self.prelude.parameters |= own
             self.prelude.ranks = whole(ranks, INT32) if ranks else self.prelude.ranks
+        elif content.startswith("Atomic Data Validation results"):
+            self.concluded = True
         elif content == "# Message Rate Profile":
             self.rate_table = True
             self.rates = -1

@@ -47,6 +47,16 @@ def test_all_kinds_in_one_log_with_noise_between() -> None:
         assert kind in printed
 
 
+def test_checked_atomics_of_several_types_are_one_launch(tmp_path: Path) -> None:
+    """OMB repeats the title for each type, and prints the result of all checks below the last."""
+    table, result = OMB["cas_latency -c"].split("-" * 43, 1)
+    both = table + table.replace("MPI_CHAR", "MPI_INT") + "-" * 43 + result.replace("All 1 comb", "All 2 comb")
+    assert [each.launch for each in read(both * 2).tables] == [0, 0, 2, 2]
+    assert through_the_store(both, tmp_path) == both
+    other = OMB["cas_latency -c"] + OMB["cas_latency -c"].replace("MPI_CHAR", "MPI_INT")
+    assert [each.launch for each in read(other).tables] == [0, 1], "each has a result of its own"
+
+
 class TestWhatARowSays:
     def test_a_collective(self) -> None:
         [table] = read(OMB["allreduce -f -c -z"]).tables
