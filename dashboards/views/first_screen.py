@@ -45,6 +45,8 @@ KINDS = ("slower", "odd", "faster", "changed")
 """Kinds of lines, in their order."""
 MOST_ASKED = 256
 """Launches, the newest, that are asked for what else used the machine: each is a file that is opened."""
+MOST_ACCEPTED = 4
+"""Further acceptances that the first line names."""
 MOST_FAILED = 8
 """Lines of criteria of an acceptance that failed."""
 _KIND_OF = {"SLOWER": "slower", "FASTER": "faster"}
@@ -164,15 +166,20 @@ class FirstScreen:
 
     @cached_property
     def accepted(self) -> list[AcceptOutcome]:
-        """The newest acceptance by each suite, the worst first, then the newest; where something of the store is left
-        out, of those whose launches are looked at. None of two stores."""
+        """The newest acceptance of each set of nodes by each suite, the worst first, then the newest; where something
+        of the store is left out, of those whose launches are looked at. None of two stores."""
         if self.cells.against is not None or not len(self.cells.rows):
             return []
         runs = {str(launch).rpartition("-")[0] for launch in self.cells.rows["launch_id"].unique()}
         ended = [end for end in ended_acceptances(self.cells.store) if self.cells.whole or end.run_id in runs]
-        newest = {end.suite: end for end in ended}
+        newest = {(end.suite, frozenset(end.hosts)): end for end in ended}
         by_time = sorted(newest.values(), key=ended.index, reverse=True)
         return sorted(by_time, key=lambda end: [*WORDS, end.verdict].index(end.verdict))
+
+    def accepted_name(self, outcome: AcceptOutcome) -> str:
+        """The suite, with the nodes where it accepted others too."""
+        several = sum(other.suite == outcome.suite for other in self.accepted) > 1
+        return f"{outcome.suite} on {listed(outcome.hosts) or 'no node'}" if several else outcome.suite
 
     @property
     def names(self) -> list[str]:
@@ -332,8 +339,9 @@ def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[
     """The answer of the store, what it lacks, and the lines that the answer does not speak of."""
     if screen.accepted:
         worst, *rest = screen.accepted
-        words = [f"{end.suite}: {end.verdict}" for end in rest]
-        verdicts = SEPARATOR.join([f"{worst.suite}: {worst.headline}", *words])
+        words = [f"{screen.accepted_name(end)}: {end.verdict}" for end in rest[:MOST_ACCEPTED]]
+        words += [f"{len(rest) - MOST_ACCEPTED} more"] if len(rest) > MOST_ACCEPTED else []
+        verdicts = SEPARATOR.join([f"{screen.accepted_name(worst)}: {worst.headline}", *words])
         return verdicts, "", [item for item in items if item.about[0] != _ACCEPTED]
     if screen.front is None:
         return "", "", items
@@ -458,7 +466,10 @@ def near_equal(found: Iterable[ratios.ChangedRegion]) -> list[list[ratios.Change
 
 
 def _accepted(screen: FirstScreen) -> Iterator[Item]:
-    failed = [text for end in screen.accepted for text in end.failed]
+    failed = []
+    for end in screen.accepted:
+        name = screen.accepted_name(end)
+        failed += [text if name == end.suite else f"{name}: {text}" for text in end.failed]
     for text in failed[:MOST_FAILED]:
         yield Item("slower", text, about=(_ACCEPTED, "", ""))
     if (left := len(failed) - MOST_FAILED) > 0:

@@ -302,3 +302,24 @@ def test_the_answer_is_the_newest_acceptance_by_each_suite_the_worst_first(cell,
     assert whole.changes[0].text == "ERROR: allreduce: rank 1 died" and whole.changes[1].kind == "odd"
     part = report(tmp_path, StoreSelection({"run_id": ["bad", "good"]}))
     assert part.first[0].title.startswith("contract: FAIL: 1 fail · small: PASS")
+
+
+def test_each_set_of_nodes_has_its_own_acceptance(cell, tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    ends = [
+        ("a", ["n1", "n2"], "FAIL", ["FAIL: latency"]),
+        ("b", ["n3", "n4"], "FAIL", ["FAIL: latency"]),
+        ("c", ["n2", "n1"], "PASS", []),
+        *((f"e{k}", [f"n{k}"], "PASS", []) for k in range(5, 10)),
+    ]
+    for day, (run, hosts, verdict, failed) in enumerate(ends):
+        end = {"suite": "small", "verdict": verdict, "headline": verdict.lower(), "failed": failed, "hosts": hosts}
+        (tmp_path / FOLDER / f"{run}.jsonl").write_text(json.dumps({**end, "done": f"2026-11-2{day}"}))
+    rows = [cell(2.0, n, run_id=run, launch_id=f"{run}-0") for n, (run, *_) in enumerate(ends)]
+    write(tmp_path, pd.DataFrame(rows).assign(date="2026-11-20"))
+    made = report(tmp_path, StoreSelection())
+    passed = " · ".join(f"small on n{k}: PASS" for k in (9, 8, 7, 6))
+    assert made.first[0].title.startswith(f"small on n3, n4: fail · {passed} · 2 more")
+    assert made.changes[0].text == "small on n3, n4: FAIL: latency"
+    part = report(tmp_path, StoreSelection({"run_id": ["a", "c"]}))
+    assert part.first[0].title.startswith("small: pass")
