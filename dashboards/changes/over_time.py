@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.changes.regions import LOG
-from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION
+from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION, names_of
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
 from omb_py.results.statistics.holm import holm
@@ -40,9 +40,11 @@ class Launches:
     """Number of a subject -> its columns."""
 
     def name(self, subject: int) -> str:
-        """``allreduce over Open MPI``."""
-        values = {name: value for name, value in self.subjects[subject].items() if name != VERSION}
-        return f"{values['benchmark']} over {series.full_name(values)}"
+        """``allreduce over Open MPI``, and what tells it from others of this benchmark and library."""
+        benchmark = self.subjects[subject]["benchmark"]
+        alike = {number: own for number, own in self.subjects.items() if own["benchmark"] == benchmark}
+        names = names_of([{name: value for name, value in own.items() if name != VERSION} for own in alike.values()])
+        return f"{benchmark} over {names[[*alike].index(subject)]}"
 
 
 @dataclass(frozen=True)

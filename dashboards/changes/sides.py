@@ -96,7 +96,7 @@ def sides(frame: pd.DataFrame) -> list[StoredSide]:
         keys_of.setdefault(who, set()).update(() if theme.absent(key) else (str(key),))
     every = [dict(zip(names, who, strict=True)) for who in keys_of]
     began = _began(frame) if "tags" in apart else {}
-    parts = zip(every, keys_of.values(), _names(every), strict=True)
+    parts = zip(every, keys_of.values(), names_of(every), strict=True)
     return sorted(
         (
             StoredSide(values, frozenset(keys), name, began.get(str(values.get("tags")), ""))
@@ -173,7 +173,7 @@ def _order(side: StoredSide) -> tuple[object, ...]:
     return (*rest[:2], version, *rest[2:], not side.began, side.began, tags)
 
 
-def _names(every: list[dict[str, object]]) -> list[str]:
+def names_of(every: Sequence[Facts]) -> list[str]:
     """Library and version of each, and of those with the same ones what tells them apart."""
     names = [series.full_name(values) for values in every]
     texts = []

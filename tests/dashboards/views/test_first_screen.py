@@ -267,6 +267,16 @@ def test_a_step_without_a_new_version_is_dated(cell) -> None:
     assert sides.pairs(sides.sides(timed)) == []
 
 
+def test_subjects_that_move_have_names_of_their_own(cell) -> None:
+    """A drift of two bindings was one line twice."""
+    rows = [cell(2.0, n, **more) for n, more in enumerate([{}, {"binding": "mpi4py"}, {"library_version": "5.0.3"}])]
+    each = over_time.launches(ratios.with_logs(series.prepared(pd.DataFrame(rows))))
+    assert [each.name(subject) for subject in each.subjects] == [
+        "allreduce over MPICH · native",
+        "allreduce over MPICH · mpi4py",
+    ]
+
+
 @pytest.mark.slow
 def test_five_faults_among_several_libraries_are_all_named(tmp_path: Path) -> None:
     """One in a version that is not of the newest pair, one that no other version can be held against."""
