@@ -1,7 +1,7 @@
 """All launchers: ours, and those of installed packages (entry points ``omb_py.launchers``).
 
-No installed package is searched before somebody names a launcher that is not ours. Ranks of such a launcher know its
-name by :data:`NAME_VARIABLE`.
+No installed package is searched before somebody names a launcher that is not ours, or variables are stored. Ranks of
+such a launcher know its name by :data:`NAME_VARIABLE`.
 """
 
 from __future__ import annotations
@@ -60,10 +60,6 @@ MANAGED: Final = tuple(
 """Variables through which mpiexec learns of other nodes by itself."""
 TASKS: Final = tuple(name for system in BATCH_SYSTEMS for name in system.tasks)
 """Variables in which batch systems give the number of tasks for which a job has room."""
-PREFIXES: Final = tuple(prefix for launcher in LAUNCHERS for prefix in launcher.prefixes)
-"""Prefixes of the names of all variables of launchers and batch systems."""
-PER_JOB: Final = "|".join(launcher.per_job for launcher in LAUNCHERS if launcher.per_job)
-"""Pattern of what begins the names of variables that they set anew for each job or rank."""
 
 
 def _sorted_variables(launchers: tuple[Launcher, ...]) -> tuple[RankVariables, ...]:
@@ -81,6 +77,16 @@ def installed() -> Mapping[str, Launcher]:
     plug_ins = load_plug_ins(ENTRY_POINTS, Launcher)
     broken = {name: _BrokenLauncher(name, reason) for name, reason in plug_ins.broken.items()}
     return {name: launcher for name, launcher in {**plug_ins.loaded, **broken}.items() if name not in NAMED}
+
+
+def prefixes() -> tuple[str, ...]:
+    """Prefixes of the names of all variables of launchers and batch systems, those of other packages too."""
+    return tuple(prefix for launcher in (*LAUNCHERS, *installed().values()) for prefix in launcher.prefixes)
+
+
+def per_job() -> str:
+    """Pattern of what begins the names of variables that they set anew for each job or rank."""
+    return "|".join(launcher.per_job for launcher in (*LAUNCHERS, *installed().values()) if launcher.per_job)
 
 
 class _BrokenLauncher(Launcher):

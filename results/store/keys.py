@@ -123,9 +123,9 @@ def _is_section(value: object) -> bool:
 
 def _is_volatile(variable: str) -> bool:
     """Whether a launcher sets this environment variable for each job or rank. Settings of people stay in the key."""
-    from omb_py.launchers.registry import PER_JOB  # who only reads keys needs no launcher
+    from omb_py.launchers.registry import per_job  # who only reads keys needs no launcher
 
-    return re.match(f"{PER_JOB}|{_OF_A_RANK}", variable) is not None
+    return re.match(f"{per_job()}|{_OF_A_RANK}", variable) is not None
 
 
 def _reduce(value: object) -> object:

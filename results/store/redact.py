@@ -47,9 +47,9 @@ def published(facts: object) -> Any:
 @cache
 def stored_prefixes() -> tuple[str, ...]:
     """Prefixes of environment variables that change how communication behaves or identify the job."""
-    from omb_py.launchers.registry import PREFIXES  # a rank is told them instead
+    from omb_py.launchers.registry import prefixes  # a rank is told them instead
 
-    return (*PREFIXES, *_OF_LIBRARIES)
+    return (*prefixes(), *_OF_LIBRARIES)
 
 
 def is_allowed(name: str, prefixes: tuple[str, ...] = ()) -> bool:

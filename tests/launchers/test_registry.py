@@ -16,6 +16,8 @@ from omb_py.launchers.mpiexec_family import MPICH
 from omb_py.launchers.registry import installed
 from omb_py.options.readers import word
 from omb_py.orchestrate.launching.launch_command import command_for
+from omb_py.results.store.keys import environment_key
+from omb_py.results.store.redact import allowed_environment, stored_prefixes
 from tests.launchers.test_launchers import context, program
 from tests.support.entries import forget_plug_ins, install_entries
 
@@ -32,7 +34,7 @@ class Prun(Launcher):
 
 
 PLACE = RankVariables("prun", rank=("PRUN_RANK",), size=("PRUN_SIZE",), local_rank=("PRUN_LOCAL_RANK",))
-LAUNCHER = Prun("prun", "the launcher of our cluster", (PLACE,))
+LAUNCHER = Prun("prun", "the launcher of our cluster", (PLACE,), prefixes=("PRUN_",), per_job="PRUN_(?!MAP)")
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +42,10 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     values = {"prun": f"{__name__}:LAUNCHER", "gone": "no_such_package:LAUNCHER"}
     install_entries(monkeypatch, registry.ENTRY_POINTS, values)
     installed.cache_clear()
+    stored_prefixes.cache_clear()
     yield
     installed.cache_clear()
+    stored_prefixes.cache_clear()
     forget_plug_ins()
 
 
@@ -56,6 +60,14 @@ def test_it_starts_ranks_that_know_their_place(tmp_path: Path) -> None:
     assert joined_environment(rank) == Joined("prun", 3, 4, 1) and local_rank(rank) == 1
     del rank[registry.NAME_VARIABLE]
     assert joined_environment(rank) == Joined("mpiexec (hydra)", 0, None, None)
+
+
+def test_its_variables_are_stored_and_settings_alone_are_of_the_environment() -> None:
+    job = {"PRUN_JOBNAME": "j1", "PRUN_MAP": "cores", "PATH": "/bin"}
+    assert allowed_environment(job) == {"PRUN_JOBNAME": "j1", "PRUN_MAP": "cores"}
+    key = environment_key({"environment": job})
+    assert key == environment_key({"environment": {**job, "PRUN_JOBNAME": "j2"}})
+    assert key != environment_key({"environment": {**job, "PRUN_MAP": "nodes"}})
 
 
 def test_one_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from omb_py.launchers.launcher import ONE_THREAD, Allocation, Gpus, LaunchComman
 from omb_py.launchers.machine import LaunchMachine
 from omb_py.launchers.mpi_library import recall_library
 from omb_py.launchers.own_mpi import MPI_VARIABLES, VARIABLE, own_mpi_variables
-from omb_py.launchers.registry import AUTO, LAUNCHERS, NAME_VARIABLE, NAMED, PREFIXES, find_launcher
+from omb_py.launchers.registry import AUTO, LAUNCHERS, NAME_VARIABLE, NAMED, find_launcher, prefixes
 from omb_py.results.store.redact import is_allowed
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def command_for(
 
 def _decides(name: str) -> bool:
     """Whether a variable decides how ranks communicate, and is not of the launcher or batch system itself."""
-    return name.startswith(_OURS) or (is_allowed(name) and not name.startswith(PREFIXES))
+    return name.startswith(_OURS) or (is_allowed(name) and not name.startswith(prefixes()))
 
 
 def choose(machine: LaunchMachine) -> str:
