@@ -6,6 +6,7 @@ All is derived from :class:`omb_py.results.store.row.Row`: the pyarrow schema, a
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -114,10 +115,15 @@ def stored_floats(values: Iterable[float] | None) -> list[float]:
     >>> stored_floats([0.1, 123456.785])
     [0.1, 123456.78]
     """
-    import numpy as np
+    return [] if values is None else [*map(_shortest, array("f", values))]
 
-    kept = np.asarray([] if values is None else values, np.float32)
-    return [float(word) for word in kept.astype(str)]  # the shortest decimals that mean the same 32 bits
+
+def _shortest(kept: float) -> float:
+    """The shortest decimals that mean the same 32 bits; nine digits always do."""
+    for digits in (6, 7, 8):
+        if array("f", [value := float(f"{kept:.{digits}g}")])[0] == kept:
+            return value
+    return float(f"{kept:.9g}")
 
 
 def checked(row: Row) -> Row:

@@ -51,12 +51,16 @@ def test_importing_the_command_line_does_not_import_click() -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize(
+    "more",
+    ["", *(pytest.param(more, marks=pytest.mark.slow) for more in ("--full", "--format imb", "--format nccl-tests"))],
+)
 def test_a_measurement_without_a_store_loads_nothing_heavy_and_few_modules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {**AS_ROOT, "XDG_CACHE_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
-    words = ("allreduce", "-n", "2", "-m", "8:8", "-i", "5", "--no-store")
+    words = ("allreduce", "-n", "2", "-m", "8:8", "-i", "5", "--no-store", *more.split())
     run(*words)  # keeps what the next one needs
     done = run(*words, python=("-X", "importtime"))
     loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}

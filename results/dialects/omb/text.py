@@ -265,7 +265,9 @@ class OsuText:
         metrics = row.get("metrics") or {}
         if f"tail_p{self.percentiles[0]:.12g}" in metrics:  # imported, and without samples
             return [printed_number(metrics.get(f"tail_p{p:.12g}")) for p in self.percentiles]
-        samples = np.asarray(stored_floats(row.get("samples_avg_us")), dtype=np.float64)
+        values = row.get("samples_avg_us")
+        # what stored_floats does, of many numbers in less time
+        samples = np.asarray([] if values is None else values, np.float32).astype(str).astype(np.float64)
         if samples.size == 0:
             return [math.nan] * len(self.percentiles)
         if self._is_bandwidth:

@@ -3,7 +3,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omb_py.results.statistics.summary import COLUMNS as STATISTICS
 from omb_py.results.store import schema
@@ -33,6 +36,13 @@ def test_the_arrow_schema_has_the_declared_types() -> None:
         assert column.doc, column.name
         if column.kind in ("string", "bool", "int32", "int64"):
             assert str(arrow.field(column.name).type) == column.arrow
+
+
+@given(
+    st.lists(st.one_of(st.floats(1e-37, 1e38), st.floats(-1e38, -1e-37), st.sampled_from([0.0, 0.1, 2.0**-20, 1e6])))
+)
+def test_floats_as_stored_are_those_that_numpy_prints(values: list[float]) -> None:
+    assert schema.stored_floats(values) == [float(word) for word in np.asarray(values, np.float32).astype(str)]
 
 
 def test_a_blank_row_has_every_column_and_nothing_in_it() -> None:
