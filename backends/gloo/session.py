@@ -74,7 +74,7 @@ class GlooSession(Session):
         self.comm = self.traffic = GlooTraffic(self.dist, torch, self.rank)
         self.local: tuple[int, ...] = (self.rank,)
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
-        host = node_name(spec.get("hosts") or ())
+        host = node_name(spec)
         self.hosts: tuple[str, ...] = tuple(self.share(self.gather(host)))
         self.thread_level: str = spec.get("thread_level") or "funneled"
         self.library, self.library_version = LIBRARY, str(torch.__version__)

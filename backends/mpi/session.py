@@ -71,7 +71,7 @@ class MpiSession(mpi_values.MpiAgreement, Session):
         self.rank: int = self.world.Get_rank()
         self.local: tuple[int, ...] = (self.rank,)
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
-        host = node_name(spec.get("hosts") or ())
+        host = node_name(spec)
         self.hosts: tuple[str, ...] = tuple(self.share(self.gather(host)))
         self.thread_level = thread_level(self.mpi)
         self.library, self.library_version = vendor(self.mpi)

@@ -98,7 +98,7 @@ class NcclSession(PlaneSession):
         self.device.attach(self.nccl.handle)
         began = time.perf_counter_ns()
         self._meet(plane())
-        host = node_name(spec.get("hosts") or ())
+        host = node_name(spec)
         self.places = places_of(self, self.device, bool(spec.get("share_device")), host)
         """The device of each rank."""
         self.hosts: tuple[str, ...] = tuple(str(place["host"]) for place in self.places)

@@ -90,7 +90,7 @@ class OnecclSession(PlaneSession):
         self.device: Any = NoStream()
         began = time.perf_counter_ns()
         self._meet(plane())
-        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(node_name(spec.get("hosts") or ()))))
+        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(node_name(spec))))
         self.library, self.library_version = self.nccl.name, self.nccl.version_text
         self.comms = Communicators(self, memory=HostBuffers("numpy"))
         with kept_from_stdout():

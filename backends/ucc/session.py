@@ -29,7 +29,7 @@ class UccSession(PlaneSession):
         began = time.perf_counter_ns()
         self._meet(plane_without_mpi(spec))  # an MPI may have a UCX of its own, and a process has one
         self.ucc = load()
-        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(node_name(spec.get("hosts") or ()))))
+        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(node_name(spec))))
         self.library_version = self.ucc.version
         self.teams = Teams(self.ucc, self.rank, self.size, self._everybodys)
         self.started = {"init": {self.rank: (time.perf_counter_ns() - began) / 1000}}

@@ -2,5 +2,3 @@
 
 RANK_VARIABLE = "OMB_PY_RANK_FROM"
 """Names the two variables in which the launcher gives rank and size, so that ranks need not know all launchers."""
-BATCH_SIGNS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "COBALT_JOBID", "FLUX_URI")
-"""Variables of which a batch system sets one in every job, so that ranks outside a job need not know the systems."""

@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment, local_rank
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.launchers import BATCH_SIGNS, registry
+from omb_py.launchers import registry
 from omb_py.launchers.launcher import LaunchCommand, Launcher, RankRequest, RankVariables
 from omb_py.launchers.machine import LaunchMachine
 from omb_py.launchers.mpiexec_family import MPICH
@@ -75,7 +75,3 @@ def test_one_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
         command_for("gone", ["x"], 2, machine=context(tmp_path, MPICH))
     with pytest.raises(UsageError, match="unknown launcher 'prnu': did you mean prun"):
         command_for("prnu", ["x"], 2, machine=context(tmp_path, MPICH))
-
-
-def test_ranks_look_for_the_sign_of_every_batch_system() -> None:
-    assert {system.sign for system in registry.BATCH_SYSTEMS} == set(BATCH_SIGNS)

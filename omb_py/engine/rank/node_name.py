@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from omb_py.launchers import BATCH_SIGNS
+if TYPE_CHECKING:
+    from omb_py.engine.rank.link import LaunchSpec
 
 
 def is_own_address(name: str) -> bool:
@@ -26,20 +28,22 @@ def is_own_address(name: str) -> bool:
     return False
 
 
-def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_address) -> str:
-    """Return the entry of `names` that refers to this node; its host name where none does, or where several could.
+def node_name(spec: LaunchSpec, is_own: Callable[[str], bool] = is_own_address) -> str:
+    """Return the entry of ``hosts`` that refers to this node; its host name where none does, or where several could.
 
-    Without `names` it is the batch system's name for it, by which it can be drained.
+    Without ``hosts`` it is the batch system's name for it, by which it can be drained.
 
     The host name decides before addresses do, since asking for those can take seconds. But several nodes may have the
     same host name, as containers and cloned images have: an address tells them apart.
 
     Args:
-        names: entries of ``--hosts``, each with or without ``:SLOTS``.
+        spec: its ``hosts`` are the entries of ``--hosts``, each with or without ``:SLOTS``; its ``batch_signs`` are
+            variables of which a batch system sets one in every job, so that ranks outside a job load no system.
         is_own: whether a name stands for an address of this machine; may raise OSError.
     """
+    names: Sequence[str] = spec.get("hosts") or ()
     own = socket.gethostname()
-    if not names and not any(os.environ.get(sign) for sign in BATCH_SIGNS):
+    if not names and not any(os.environ.get(sign) for sign in spec.get("batch_signs", ())):
         return own
     # these know all launchers, and cost a rank its time
     from omb_py.engine.rank.launcher_variables import same_host, scheduled_name

@@ -19,7 +19,7 @@ from omb_py.engine.rank.link import LaunchSpec, LocalLink, Message
 from omb_py.engine.rank.start_times import now_ns
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, Interrupted, LaunchFailed, NotBegun, OmbError
 from omb_py.grammar.json_values import JsonValue
-from omb_py.launchers.registry import job_around
+from omb_py.launchers.registry import BATCH_SYSTEMS, job_around
 from omb_py.options.request import SILENT, Request
 from omb_py.options.table import sizes_of
 from omb_py.orchestrate.launching.launch_command import HERE, command_for, machine_of, ranks_for
@@ -191,6 +191,7 @@ def connection_of(request: Request, launch: LaunchPlan) -> dict[str, object]:
         "backend": launch.backend,
         "ranks": launch.ranks,
         "hosts": list(hosts_of(request, launch)),
+        "batch_signs": [system.sign for system in BATCH_SYSTEMS],
         **asdict(launch.needs),
         "settings": settings_of(request, launch.backend),
         "cells": [asdict(cell) for cell in launch.cells],

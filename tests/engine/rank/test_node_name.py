@@ -10,6 +10,7 @@ import pytest
 
 from omb_py.engine.rank.node_name import is_own_address, node_name
 from omb_py.launchers.launcher import host_and_slots
+from omb_py.launchers.registry import BATCH_SYSTEMS
 
 
 def nobody(_name: str) -> bool:
@@ -44,7 +45,7 @@ def test_slots_are_told_from_an_address(entry: str, host: str, slots: int | None
 )
 def test_host_names_decide(own: str, names: Sequence[str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: own)
-    assert node_name(names, nobody) == name
+    assert node_name({"hosts": names}, nobody) == name
 
 
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "cn[01-04]", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}
@@ -77,8 +78,9 @@ def test_a_batch_system_names_its_nodes(
 ) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: own)
     monkeypatch.setattr("os.environ", environ)
-    assert node_name((), nobody) == name
-    assert node_name(("other", own), nobody) == own, "the user's own names come first"
+    spec = {"batch_signs": [system.sign for system in BATCH_SYSTEMS]}
+    assert node_name(spec, nobody) == name
+    assert node_name({**spec, "hosts": ("other", own)}, nobody) == own, "the user's own names come first"
 
 
 def test_a_file_of_a_batch_system_names_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,13 +89,13 @@ def test_a_file_of_a_batch_system_names_its_nodes(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("socket.gethostname", lambda: "r1i0n3.ib0")
     for environ in ({"PBS_JOBID": "4", "PBS_NODEFILE": str(file)}, {"PE_HOSTFILE": str(file)}):
         monkeypatch.setattr("os.environ", environ)
-        assert node_name(()) == "r1i0n3"
+        assert node_name({"batch_signs": ("PBS_JOBID", "PE_HOSTFILE")}) == "r1i0n3"
 
 
 def test_addresses_tell_nodes_with_one_host_name_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "image")
     names = ("10.0.0.1:4", "10.0.0.2:4", "fd00::1")
-    assert [node_name(names, mine.__eq__) for mine in ("10.0.0.1", "10.0.0.2", "fd00::1")] == [
+    assert [node_name({"hosts": names}, mine.__eq__) for mine in ("10.0.0.1", "10.0.0.2", "fd00::1")] == [
         "10.0.0.1",
         "10.0.0.2",
         "fd00::1",
@@ -103,8 +105,8 @@ def test_addresses_tell_nodes_with_one_host_name_apart(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("names", [(), ("a", "b")])
 def test_what_no_name_stands_for_keeps_its_host_name(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "image")
-    assert node_name(names, lambda _name: False) == "image"
-    assert node_name(names, lambda _name: len(names) > 0) == "image", "both would be this node"
+    assert node_name({"hosts": names}, lambda _name: False) == "image"
+    assert node_name({"hosts": names}, lambda _name: len(names) > 0) == "image", "both would be this node"
 
 
 def test_a_name_that_nobody_knows_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +114,7 @@ def test_a_name_that_nobody_knows_is_no_error(monkeypatch: pytest.MonkeyPatch) -
         raise socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr("socket.getaddrinfo", unknown)
-    assert node_name(("a", "b")) == socket.gethostname()
+    assert node_name({"hosts": ("a", "b")}) == socket.gethostname()
 
 
 def test_loopback_is_every_node_and_a_foreign_address_none() -> None:

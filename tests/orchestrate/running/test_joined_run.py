@@ -194,6 +194,7 @@ def test_both_ways_of_starting_give_a_session_the_same_description(benchmark: st
     (launch,) = plan(Request(benchmark, hosts=("a", "b"), store=None), 2)
     request = launch.requests[0]
     joined, launched = connection_of(request, launch), spec_of(new_run(request, [launch]), launch)
+    assert {"SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE", "FLUX_URI"} < set(cast(list[str], joined["batch_signs"]))
     assert joined.items() <= launched.items() and joined["cells"] and joined["hosts"] == ["a", "b"]
 
 
