@@ -91,6 +91,8 @@ class OddCell:
     """The view that shows it."""
     cells: pd.DataFrame
     """The rows it is about."""
+    over_launches: bool = False
+    """Whether launches differ, as those of a drift do."""
 
     def is_among(self, named: Collection[tuple[str, str]]) -> bool:
         """Whether all its cells are among those of (comparability key, version)."""
@@ -137,13 +139,13 @@ def _apart(frame: pd.DataFrame, most: int) -> Iterator[OddCell]:
     part_of = wide.groupby(keys, dropna=False, observed=True, sort=False).ngroup()
     for number, apart in enumerate(wide["_apart"][~part_of.duplicated()]):
         if number >= most:
-            yield OddCell(2 - apart * 1e-6, "", "distribution", wide[:0])
+            yield OddCell(2 - apart * 1e-6, "", "distribution", wide[:0], over_launches=True)
             continue
         cell = wide[part_of == number]
         ends = f"{theme.duration(cell['median_us'].min())} to {theme.duration(cell['median_us'].max())}"
         launches_of = f"{plural(len(cell), 'launch')} of {_where(cell)}"
         text = f"Launches disagree: {launches_of} have medians from {ends}, {100 * apart:.0f} % apart."
-        yield OddCell(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"))
+        yield OddCell(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"), over_launches=True)
 
 
 def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[OddCell]:

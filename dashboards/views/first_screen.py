@@ -586,9 +586,11 @@ def _broken(screen: FirstScreen) -> Iterator[Item]:
 def _odd(screen: FirstScreen) -> Iterator[Item]:
     changed = [(pair, table[table["verdict"] != ""]) for pair, table in screen.upgrades]
     covered = {(str(key), str(pair.new.values.get(VERSION))) for pair, table in changed for key in table[KEY]}
+    drifting = covered | set(_drifting_cells(screen))
     for kind in anomalies.kinds(screen.cells, MOST_ODD):
-        # what a line on a version names already is not said again
-        at = next((at for at, odd in enumerate(kind[:MOST_ODD]) if not odd.is_among(covered)), MOST_ODD)
+        # what a line on a version or a drift names already is not said again
+        named = drifting if kind and kind[0].over_launches else covered
+        at = next((at for at, odd in enumerate(kind[:MOST_ODD]) if not odd.is_among(named)), MOST_ODD)
         left = kind[at:]
         if not left or not left[0].text:
             continue
@@ -599,6 +601,13 @@ def _odd(screen: FirstScreen) -> Iterator[Item]:
             link = _link(odd.look, benchmark=first["benchmark"], ranks=first["ranks"], **more)
         others = f", and {len(left) - 1} more of this kind." if len(left) > 1 else "."
         yield Item("odd", odd.text.removesuffix(".") + others, link=link, count=len(left))
+
+
+def _drifting_cells(screen: FirstScreen) -> Iterator[tuple[str, str]]:
+    """Key and version of the cells of each subject that drifts."""
+    for drift in screen.drifts:
+        rows = _any_version(screen.timed, screen.launches.subjects[drift.subject])
+        yield from zip(rows[KEY].astype(str), rows[VERSION].astype(str), strict=True)
 
 
 def _link(view: str, **filters: object) -> str:

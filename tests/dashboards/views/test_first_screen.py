@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -265,6 +266,21 @@ def test_a_step_without_a_new_version_is_dated(cell) -> None:
     (step,) = over_time.steps(each, over_time.drifts(each))
     assert step.at == 12 and step.ratio == pytest.approx(1.2, rel=0.01)
     assert sides.pairs(sides.sides(timed)) == []
+
+
+@pytest.mark.slow
+def test_launches_of_a_drift_do_not_disagree_as_well(cell, tmp_path: Path) -> None:
+    rows = []
+    for ranks, launch, name in itertools.product((2, 4, 8, 16), range(8), ("allreduce", "bcast")):
+        slower = 1 + (0.09 * launch if name == "allreduce" else 0.4 * (launch in (3, 4)))
+        named = {"benchmark": name, "ranks": ranks, "comparability_key": f"{name} {ranks}"}
+        number = 10 * launch + ranks // 4
+        rows.append(cell(2.0 * ranks * slower, number, launch_id=f"r-{launch}-{ranks}", **named))
+    write(tmp_path, pd.DataFrame(rows))
+    texts = [item.text for item in report(tmp_path, StoreSelection()).changes]
+    assert [text.split(" drifts")[0] for text in texts if "drifts" in text] == ["allreduce over MPICH"]
+    (disagree,) = [text for text in texts if "Launches disagree" in text]
+    assert " of bcast " in disagree, "allreduce drifts, which a line says already"
 
 
 def test_subjects_that_move_have_names_of_their_own(cell) -> None:
