@@ -50,6 +50,8 @@ class TextTable:
     """Whether a terminal shows it; files always do."""
     spare: Sequence[str] = ()
     """Heads of the columns that a narrow terminal leaves out, the first of them first."""
+    folding: Collection[str] = ()
+    """Heads of the columns of words, which a terminal folds."""
 
 
 @dataclass(frozen=True, slots=True)

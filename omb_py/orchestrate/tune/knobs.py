@@ -147,7 +147,7 @@ def listing(library: LibraryKnobs, name: str = "", every: bool = False) -> Docum
         headline=_headline(library, chosen, collective, every),
         exit_code=OK,
         data=lambda: {**_facts(library), "collective": collective or None, "knobs": [_as_data(k) for k in chosen]},
-        tables=[TextTable(_HEADS, [_row(knob) for knob in chosen], left=_HEADS, spare=("what it is", "values"))],
+        tables=[TextTable(_HEADS, [*map(_row, chosen)], _HEADS, spare=_HEADS[:-3:-1], folding=_HEADS[-2:])],
         notes=[f"source: {source}" for source in dict.fromkeys(knob.source for knob in chosen if knob.source)],
     )
 
@@ -212,5 +212,7 @@ def performance_variables(library: LibraryKnobs) -> Document:
         "stores what it counts.",
         exit_code=OK,
         data=lambda: {**_facts(library), "pvars": [asdict(pvar) for pvar in library.pvars]},
-        tables=[TextTable(_PVAR_HEADS, rows, left=_PVAR_HEADS, spare=("what it is", "belongs to"))],
+        tables=[
+            TextTable(_PVAR_HEADS, rows, _PVAR_HEADS, spare=("what it is", "belongs to"), folding=_PVAR_HEADS[-1:])
+        ],
     )

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console, Group, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +21,8 @@ _STYLES: Mapping[Tone | None, str] = {
     None: "",
 }
 _PIPE_WIDTH = 1000
+_FOLDED = 28
+"""Width of a folded column."""
 
 
 def to_text(document: Document, console: Console | None = None) -> str:
@@ -43,7 +45,8 @@ def to_text(document: Document, console: Console | None = None) -> str:
 def _fitting(table: TextTable, console: Console) -> Group:
     """The table without the spare columns for which the terminal is too narrow; a line below names them."""
     spare = [head for head in table.spare if head in table.heads]
-    return fitted(lambda without: rich_table(table, drop_empty=True, without=without), spare, console, "markdown")
+    folding = table.folding if console.width < _PIPE_WIDTH else ()
+    return fitted(lambda without: rich_table(table, True, without, folding), spare, console, "markdown")
 
 
 def fitted(draw: Callable[[Collection[str]], Table], spare: Sequence[str], console: Console, form: str) -> Group:
@@ -74,20 +77,25 @@ def stdout_console() -> Console:
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
-def rich_table(table: TextTable, drop_empty: bool = False, without: Collection[str] = ()) -> Table:
+def rich_table(
+    table: TextTable, drop_empty: bool = False, without: Collection[str] = (), folding: Collection[str] = ()
+) -> Table:
     """A table as rich draws it.
 
     Args:
         table: the texts.
         drop_empty: whether to leave out columns that are empty in every row.
         without: heads of columns to leave out.
+        folding: heads of columns whose texts are folded.
     """
     filled = [k for k in range(len(table.heads)) if not drop_empty or any(row[k] for row in table.rows)]
     shown = [k for k in filled if table.heads[k] not in without]
     drawn = Table(box=box.SIMPLE_HEAD)
     for k in shown:
         head = table.heads[k]
-        drawn.add_column(printable(head), justify="left" if head in table.left else "right", no_wrap=True)
+        side: JustifyMethod = "left" if head in table.left else "right"
+        width = _FOLDED if head in folding else None
+        drawn.add_column(printable(head), justify=side, no_wrap=width is None, max_width=width)
     for number, row in enumerate(table.rows):
         if number and table.groups and table.groups[number] != table.groups[number - 1]:
             drawn.add_section()

@@ -60,3 +60,15 @@ def test_a_narrow_terminal_does_without_spare_columns_and_cuts_no_other(width: i
     assert [head for head in heads if head not in shown] == spared and bool(note) == bool(spared)
     assert "…" not in text
     assert all(cell in shown for head, cell in zip(heads, row, strict=True) if head not in spared)
+
+
+@pytest.mark.parametrize("width", [24, 60, 1000])
+def test_a_terminal_folds_words_before_it_leaves_them_out_and_a_pipe_folds_none(width: int) -> None:
+    words = "auto, binomial, scatter_ring_allgather"
+    table = TextTable(
+        ("knob", "values"), [("bcast", words)], ("knob", "values"), spare=("values",), folding=("values",)
+    )
+    text = to_text(Document("t", "h", 0, dict, tables=[table]), Console(width=width, file=io.StringIO()))
+    assert ("left out of" in text) == (width == 24)
+    assert (words in text) == (width == 1000)
+    assert (["bcast", "auto,", "binomial,"] in [line.split() for line in text.splitlines()]) == (width == 60)
