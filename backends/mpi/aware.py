@@ -13,18 +13,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from omb_py.backends.child import MARK, Variables, Words, answer_of
+from omb_py.engine.devices import Device
 from omb_py.engine.devices.kind import MpiSupport
 from omb_py.engine.devices.registry import SIMULATED, find_kind, open_device
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
-
-if TYPE_CHECKING:
-    from omb_py.engine.devices import Device
 
 VARIABLE: Final = "OMB_PY_GPU_AWARE"
 """1: the library takes device buffers; 0: it does not."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
@@ -15,14 +21,8 @@ from omb_py.results.store.filters import TAGS, Filter, parse_filter
 from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.read import load_encoded, to_frame
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Codes = NDArray[np.integer[Any]]
-    Coded = tuple[Codes, list[dict[str, str]]]  # the number of its map for each row, -1 for null, and the maps
+Codes = NDArray[np.integer[Any]]
+Coded = tuple[Codes, list[dict[str, str]]]  # the number of its map for each row, -1 for null, and the maps
 
 
 @dataclass(slots=True)
@@ -93,8 +93,6 @@ def read_prepared(
     Raises:
         UsageError: there is no such folder, or a filter has an impossible value.
     """
-    import pyarrow as pa
-
     chosen = selection or StoreSelection()
     maps, table = _read(store, columns, on_skip, chosen.columns)
     if chosen.tags:
@@ -114,8 +112,6 @@ def read_prepared(
 
 def _kept(selection: StoreSelection, codes: Codes, maps: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:
     """Which rows fit: all tags that occur are looked at once."""
-    import numpy as np
-
     fits = [selection.fits(tags) for tags in (*maps, {})]  # the last one is that of -1
     kept: NDArray[np.bool_] = np.array(fits)[codes]
     return kept
@@ -125,8 +121,6 @@ def _read(
     store: Path, columns: Sequence[str], on_skip: OnSkip | None, filters: Facts
 ) -> tuple[dict[str, Coded], pa.Table]:
     """The maps as :func:`_distinct` has them, and the other columns, texts as dictionaries."""
-    import pyarrow as pa
-
     table = load_encoded(store, columns, on_skip, filters)
     pa.default_memory_pool().release_unused()  # else what was decoded stays beside what is made of it
     maps = {name: _distinct(table[name]) for name in MAPS}
@@ -137,16 +131,10 @@ def _read(
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-
     return column.dictionary_encode().unify_dictionaries() if pa.types.is_string(column.type) else column
 
 
 def _distinct(column: pa.ChunkedArray) -> Coded:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = []
     for chunk in column.chunks:
         pairs = pc.binary_join_element_wise(chunk.keys, pc.fill_null(chunk.items, ""), _PAIR)
@@ -162,9 +150,6 @@ def _distinct(column: pa.ChunkedArray) -> Coded:
 
 def _texts(codes: Codes, texts: Sequence[str]) -> pd.Categorical:
     """Texts by number, -1 for null, of which several may be the same, as categories in their order."""
-    import numpy as np
-    import pandas as pd
-
     categories = pd.Index(sorted(set(texts)), dtype=object)
     places = np.append(categories.get_indexer(pd.Index(texts, dtype=object)), -1)  # the last one is that of -1
     return pd.Categorical.from_codes(places[codes], categories=categories)
@@ -172,8 +157,6 @@ def _texts(codes: Codes, texts: Sequence[str]) -> pd.Categorical:
 
 def _tags(frame: pd.DataFrame, codes: Codes, maps: Sequence[Mapping[str, str]]) -> pd.Categorical:
     """The text of the tags that tell a reader something, as :func:`omb_py.dashboards.base.series.prepared` has it."""
-    import numpy as np
-
     sided = np.isin(codes, [code for code, tags in enumerate(maps) if COMPARE_SIDE in tags])
     rows = frame.loc[sided, list(_WHO)].assign(code=codes[sided]).drop_duplicates()
     runs = series.told_by_tag(rows.assign(tags=[maps[code] for code in rows["code"]]))

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Facts
@@ -18,9 +21,6 @@ from omb_py.results.statistics.launch_time import FIELD, OURS
 from omb_py.results.store import schema
 from omb_py.results.store.keys import COMPARED
 from omb_py.results.units import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PANEL = ("benchmark", "metric", "unit")
 """Rows with equal values can stand on one axis."""
@@ -214,8 +214,6 @@ def told_by_tag(frame: pd.DataFrame) -> set[str]:
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
     """Replace text columns by categories: grouping is faster, and a million cells fit in a few hundred MB."""
-    import pandas as pd
-
     columns: dict[str, pd.Series] = {}
     for name in frame.columns:
         column = frame[name]
@@ -234,8 +232,6 @@ def occurring(frame: pd.DataFrame) -> pd.DataFrame:
 
 def concat(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Rows below each other."""
-    import pandas as pd
-
     return pd.concat(list(parts))
 
 
@@ -447,9 +443,6 @@ def having(column: pd.Series[Any], value: object) -> pd.Series[bool]:
 
 def compute_medians(lines: Sequence[SeriesLine]) -> None:
     """Compute ``over`` of many series of the same columns at once, in a fraction of the time of one after the other."""
-    import numpy as np
-    import pandas as pd
-
     if not lines:
         return
     number = np.repeat(np.arange(len(lines)), [len(line.cells) for line in lines])

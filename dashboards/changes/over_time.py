@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
@@ -15,11 +19,6 @@ from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
 from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.t_test import paired, split_chances, welch_of_rounded
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    import pandas as pd
 
 LEAST_STRETCHES = 4
 """Fewest stretches of launches from whose halves a drift is judged: each is one sample of it."""
@@ -130,8 +129,6 @@ def drifts(each: Launches) -> list[LaunchDrift]:
     launches of a stretch may depend on each other. A drift that moves the last launch by less than delta from the
     first counts as none.
     """
-    import numpy as np
-
     judged: list[tuple[float, LaunchDrift]] = []
     for subject, rows in each.rows.groupby(SUBJECT, sort=True):
         slopes = [

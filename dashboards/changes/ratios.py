@@ -6,7 +6,10 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import plural
@@ -18,9 +21,6 @@ from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.t_test import welch_of_rounded
 from omb_py.results.units import between, listed, size_text
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 COLUMNS = ("benchmark", "ranks", "devices", "size_bytes", KEY)
 """Columns of a cell that the ratios keep."""
 MOST = 0.9
@@ -29,8 +29,6 @@ MOST = 0.9
 
 def with_logs(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that have a time, with :data:`LOG`: of the median, or of a message at a printed bandwidth."""
-    import numpy as np
-
     times = frame["median_us"].astype("Float64")
     rates = series.in_rate(frame)
     if rates.any():
@@ -55,8 +53,6 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
         ``ratio`` is NEW over BASE in times, of the medians of launches, as curves show and ``compare`` prints it;
         ``verdict`` is ``slower``, ``faster`` or "".
     """
-    import pandas as pd
-
     sides = [_launches(rows) for rows in rows_of(pair, frame)]
     about = frame[[name for name in COLUMNS if name in frame]].drop_duplicates(KEY).set_index(KEY)
     cells: list[dict[str, object]] = []

@@ -10,18 +10,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from omb_py.results.statistics.change_points import DELTA
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 FLOOR = 1e-4
 """Least standard deviation of a log: what is printed has so few digits that all launches may agree."""
@@ -66,8 +63,6 @@ def _means(values: Floats, axis: int = 0) -> Floats:
 
 def grids(base: pd.DataFrame, new: pd.DataFrame, over: str) -> Iterator[tuple[str, LaunchGrid]]:
     """Each benchmark that both sides measured; `over` is ``ranks`` or ``devices``."""
-    import pandas as pd
-
     both = pd.concat([base.assign(side=0), new.assign(side=1)])
     both = both.assign(count=both[over].fillna(0).astype(int), size=both["size_bytes"].fillna(0).astype("int64"))
     names = ["benchmark", "side", "count", "launch_id", "size"]

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.changes.regions import LOG
 from omb_py.dashboards.changes.sides import StoredSide
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEAST_LAUNCHES = 3
 """Fewest launches of a side at a number: with fewer, one odd launch would be a fault of the number."""
@@ -87,8 +86,6 @@ def _bends(rows: pd.DataFrame) -> dict[tuple[int, int], pd.Series[Any]]:
 
 
 def _odd(side: StoredSide, own: Bends, others: Sequence[Bends]) -> list[OddCount]:
-    import pandas as pd
-
     found: list[OddCount] = []
     for number, ((before, at), bent) in enumerate(own.items()):
         there = [other[before, at] for other in others if (before, at) in other]

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import pandas as pd
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import COUNTS
@@ -15,9 +17,6 @@ from omb_py.dashboards.base.theme import Facts
 from omb_py.errors import UsageError, nearest
 from omb_py.results.analysis.series import version_key
 from omb_py.results.statistics.launch_time import FIELD
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LIBRARY, VERSION = "library", "library_version"
 COLUMNS = ("backend", LIBRARY, VERSION, "binding", "device", "device_name", "thread_level", "tags", FIELD)

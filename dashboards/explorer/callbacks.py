@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from dash import ALL, ClientsideFunction, Dash, Input, Output, ctx, no_update, set_props
 from dash import State as Held
 
@@ -17,9 +18,6 @@ from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.layout import Component, drawn_again, figure
 from omb_py.dashboards.explorer.state import CONTROLS, State, drawer, parse, query, state_of, views
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Window = Facts
 """What the browser is like: ``narrow``, ``theme``."""

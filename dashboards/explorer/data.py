@@ -8,29 +8,23 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.reading import read_prepared
+from omb_py.dashboards.base.reading import Codes, read_prepared
 from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views.cells import COLUMNS, Cells, lower_bounds, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.results.analysis.series import WHO
 from omb_py.results.store.paths import check_store
-from omb_py.results.store.provenance import provenance_of
+from omb_py.results.store.provenance import Provenance, provenance_of
 from omb_py.results.store.read import files
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from omb_py.dashboards.base.reading import Codes
-    from omb_py.results.store.provenance import Provenance
-
-    Mask = NDArray[np.bool]
+Mask = NDArray[np.bool]
 
 FILTERS = tuple("benchmark backend library library_version binding device ranks devices tags date".split())
 """Columns with a control of their own."""
@@ -116,8 +110,6 @@ class Data:
 
     def _coded(self, name: str) -> tuple[Codes, list[str]]:
         """The column as numbers, -1 for null, and the texts of the numbers, sorted; made once until files change."""
-        import pandas as pd
-
         if name not in self._codes:
             codes, values = pd.factorize(self.frame[name], sort=True)
             texts = ["" if theme.absent(value) else str(value) for value in values]

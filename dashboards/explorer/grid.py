@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
 from omb_py.printing.export import without_formula
 from omb_py.results.store.schema import BY_NAME
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHOWN = tuple(
     (

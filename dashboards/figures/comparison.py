@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout
 from omb_py.dashboards.base.view import View, frame_table, plural
 from omb_py.results.compare.judge import WORDS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ORDER = ("SLOWER", "LIKELY SLOWER", "UNCLEAR", "NOT COMPARABLE", "LIKELY FASTER", "FASTER", "SAME")
 """The order in which verdicts are read."""

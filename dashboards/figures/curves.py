@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel, SeriesLine, word
@@ -16,9 +17,6 @@ from omb_py.dashboards.base.view import TableFields, View, records, table
 from omb_py.dashboards.figures.fastest import RATES, UNITS, finding
 from omb_py.dashboards.figures.panels import PanelPlaces, axis_names, heading
 from omb_py.results.units import listed, size_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _BANDWIDTH = {
     "bandwidth": ("value", "bandwidth"),

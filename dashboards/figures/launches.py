@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import SEPARATOR, View, frame_table, plural, records, table
 from omb_py.results.units import size_text
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import ArrayLike, NDArray
 
 MOST_CALLS = 1500
 """Calls drawn one by one; a longer trace is drawn as lowest and highest of each bin."""

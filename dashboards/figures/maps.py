@@ -6,9 +6,9 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
@@ -18,9 +18,6 @@ from omb_py.dashboards.figures.panels import DrawnPanel, PanelPlaces, arrange, p
 from omb_py.dashboards.figures.size_by_count import short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
 from omb_py.results.units import between, factor_text, natural_key, size_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_PANELS = 12
 """Benchmarks of a map of ratios; the table has all."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Record
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.results.units import listed, size_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
@@ -76,8 +75,6 @@ def layouts(rows: pd.DataFrame) -> Iterator[tuple[View, pd.DataFrame]]:
 
 def tidy(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a cell that has its times: ``workload``, ``compute_us`` and so on as columns; ``at``: its index."""
-    import pandas as pd
-
     cells = []
     for at, row in zip(rows.index, records(rows), strict=True):
         metrics, parameters = dict(row.metrics or {}), dict(row.parameters or {})

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Trace
@@ -15,10 +17,6 @@ from omb_py.dashboards.base.view import View, plural, table
 from omb_py.results.analysis.stragglers import Last
 from omb_py.results.analysis.stragglers import stragglers as late_ranks_of
 from omb_py.results.units import size_text
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import ArrayLike, NDArray
 
 
 def stragglers(rows: pd.DataFrame) -> View | None:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.base.view import TableFields, View, plural, table
@@ -116,8 +118,6 @@ def _of_sources(acceptance: AcceptReport, name: str, title: str, *sources: str, 
 
 def board(acceptance: AcceptReport) -> View:
     """Draw measured over bound with its interval, one line a verdict, the worst first; the table has all verdicts."""
-    import pandas as pd
-
     ranked = sorted(acceptance.verdicts, key=lambda verdict: WORDS.index(verdict.word))
     drawn = [verdict for verdict in ranked if margin(verdict) is not None][:MOST_DRAWN]
     points = pd.DataFrame(map(_point, drawn), columns=["cell", "verdict", "ratio", "low", "high", "text", "label"])

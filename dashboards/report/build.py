@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import StoreSelection, read_prepared, why_nothing
@@ -19,12 +20,7 @@ from omb_py.dashboards.views.repro_commands import Commands
 from omb_py.errors import UsageError
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.paths import OnSkip
-from omb_py.results.store.provenance import provenance_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from omb_py.results.store.provenance import Provenance
+from omb_py.results.store.provenance import Provenance, provenance_of
 
 MOST_FIGURES = 30
 """Figures of a report; the table of all measurements leads to what would be the others."""

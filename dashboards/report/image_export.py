@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts, Layout
 from omb_py.dashboards.base.view import View, table
@@ -99,8 +101,6 @@ def _printed(page: str, suffix: str, width: int, height: int) -> bytes:
 
 def views_of(rows: Sequence[Facts]) -> list[View]:
     """Draw the curves of measured rows as the printers hold them; views that have only a table are left out."""
-    import pandas as pd
-
     frame = pd.DataFrame([dict(row) for row in rows])
     frame["started_at"] = pd.to_datetime(frame["started_at"], format="ISO8601", utc=True)
     frame["date"] = frame["started_at"].dt.strftime("%Y-%m-%d")

@@ -6,7 +6,9 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from omb_py import __version__
 from omb_py.dashboards.base import series, theme
@@ -22,9 +24,6 @@ from omb_py.dashboards.views.overview import machines
 from omb_py.errors import UsageError
 from omb_py.printing.export import csv_text
 from omb_py.results.units import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WHO = ("backend", "library", "library_version")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View, plural, records
@@ -16,9 +17,6 @@ from omb_py.dashboards.figures import launches, stragglers
 from omb_py.dashboards.figures.launches import cell_name
 from omb_py.dashboards.views.cells import RANK_LISTS, Cells
 from omb_py.results.units import size_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_LAUNCHES = 8
 """Launches of a cell whose samples are drawn, the newest: the boxes and lines of more cannot be told apart."""

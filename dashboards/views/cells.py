@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.series import Panel
@@ -20,13 +22,9 @@ from omb_py.results.checks.guidelines import FAMILY as GUIDELINES
 from omb_py.results.checks.pair_sweeps import MARKS
 from omb_py.results.compare.tags import TUNE_SETTING
 from omb_py.results.store.paths import OnSkip, pass_over
+from omb_py.results.store.provenance import Provenance
 from omb_py.results.store.read import load, load_launches
 from omb_py.results.store.schema import value_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from omb_py.results.store.provenance import Provenance
 
 COLUMNS = (*series.NEEDED, *fits.ALSO)
 """Columns of the store that the views of a whole store need."""
@@ -182,8 +180,6 @@ def lower_bounds(frame: pd.DataFrame) -> pd.DataFrame:
 
     Of several libraries that of the fastest messages counts, so that all of them can be held against one line.
     """
-    import pandas as pd
-
     messages = rows_of(frame[frame["benchmark"] == MESSAGES])
     places = ["device", "buffer"]
     names = ["benchmark", *WHO, *places, "ranks", "size_bytes", "bytes_total", "bw_formula"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
+
+import pandas as pd
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View, plural, records
@@ -13,15 +15,13 @@ from omb_py.dashboards.figures.maps import guidelines as guideline_view
 from omb_py.dashboards.figures.maps import pairs
 from omb_py.dashboards.views.cells import Cells, split_links
 from omb_py.dashboards.views.overview import gpu_paths, unknown_paths
+from omb_py.engine.rank.launch_facts import GpuInventory
 from omb_py.results.checks.guideline_report import headline, measured_text, report_of
 from omb_py.results.checks.guideline_report import records as cells_of
 from omb_py.results.checks.guidelines import GuidelineRules
 from omb_py.results.checks.pair_sweeps import COLUMNS, PairSweep, document_of, matrix, subjects, sweep_of
 from omb_py.results.store.row import Row
 from omb_py.results.units import listed
-
-if TYPE_CHECKING:
-    from omb_py.engine.rank.launch_facts import GpuInventory
 
 MOST_ROWS = 60_000
 """Rows of a sweep that are judged again; of a larger one the file says what was found that ``--output`` wrote."""
@@ -96,8 +96,6 @@ _BY = ["backend", "library", "library_version", "binding", "device", "ranks", "n
 
 def guidelines(cells: Cells) -> Iterator[Shown]:
     """Verdicts on the stored guidelines, by the default rules; odd where one is violated."""
-    import pandas as pd
-
     for _, part in cells.guideline_rows().groupby(_BY, dropna=False, sort=True, observed=True):
         rows = [cast(Row, row._asdict()) for row in records(part)]
         report = report_of(rows, GuidelineRules())

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View, plural, table
@@ -17,9 +19,6 @@ from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import COMPARE
 from omb_py.results.store.paths import OnSkip
 from omb_py.results.units import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_NAMED = 3
 """Differences named in a title."""
@@ -63,8 +62,6 @@ class StoredComparison:
 
 def verdict_table(record: Facts, keys: Collection[str] | None = None) -> pd.DataFrame:
     """A row a cell of a report: its verdict, and the ratio of the question (median or tail) that decided it."""
-    import pandas as pd
-
     cells = [cell for cell in record["cells"] if keys is None or cell.get("comparability_key") in keys]
     named = namer(cells)
     return pd.DataFrame([_row(cell, named(cell)) for cell in cells], columns=[*_COLUMNS])

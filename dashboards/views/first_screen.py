@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
+
+import pandas as pd
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
@@ -30,9 +31,6 @@ from omb_py.results.statistics.sequential import WORDS
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.units import factor_text, listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_ODD = 20
 """Odd cells of a kind among which one is looked for that no other line names."""

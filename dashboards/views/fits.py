@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+import pandas as pd
+
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View
@@ -26,8 +29,6 @@ from omb_py.results.store.keys import COMPARED
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from omb_py.dashboards.views.cells import Cells
     from omb_py.results.store.provenance import Provenance
 
@@ -86,8 +87,6 @@ def histories(frame: pd.DataFrame, provenance: Callable[[str], Provenance], most
 
 def _moved_most(frame: pd.DataFrame, column: str, least: int, most: int = MOST_HISTORIES) -> Iterator[pd.DataFrame]:
     """The rows of each of the series that moved most, of those with `least` values or more in a column."""
-    import numpy as np
-
     # a column of one value would take time and memory for nothing
     keys = series.varying(frame, ("benchmark", *WHO, "comparability_key")) or ["benchmark"]
     count = frame.groupby(keys, observed=True, dropna=False, sort=False)[column].transform("nunique")
@@ -105,9 +104,6 @@ _MOVES = ("started_at", "launch_id", "median_us")
 def _most_restless(frame: pd.DataFrame, part_of: object) -> list[int]:
     """The numbers of the parts, those first that moved most: by the largest difference between the launches before and
     after a split, in standard errors."""
-    import numpy as np
-    import pandas as pd
-
     rows = pd.DataFrame({"part": part_of, "at": frame["started_at"], "launch": frame["launch_id"]})
     rows["value"] = np.log(frame["median_us"].where(frame["median_us"] > 0).astype("float64"))
     parts = pd.Index(rows["part"].unique()).sort_values()
@@ -144,9 +140,6 @@ def _factor(step: LevelStep) -> float:
 
 
 def _history(levels: History) -> View:
-    import numpy as np
-    import pandas as pd
-
     points = [point for level in levels.levels for point in level.points]
     times = np.repeat([level.time_us for level in levels.levels], [level.launches for level in levels.levels])
     names = ("started_at", "log_time", "library_version", "environment_key")
@@ -168,8 +161,6 @@ def _history(levels: History) -> View:
 
 def fits(cells: Cells) -> list[Shown]:
     """The curve alpha + beta · size of the times with most cells, one a benchmark first."""
-    import numpy as np
-
     frame = cells.timed
     keys = [*WHO, *(name for name in COMPARED if name not in ("size_bytes", "metric", "unit"))]
     fits = (frame["metric"] == "latency") & (frame["median_us"] > 0) & (frame["size_bytes"].fillna(0) > 0)
@@ -201,8 +192,6 @@ def _name(facts: Facts, sizes: Sequence[int | None] = ()) -> str:
 
 
 def _fit(curve: CostModel) -> View:
-    import pandas as pd
-
     cells = [(cell.size_bytes, cell.measured_us, cell.bound_us) for cell in curve.cells]
     measured = pd.DataFrame(cells, columns=["size_bytes", "median_us", "lower_us"])
     parts = [(part.first, part.last, part.alpha_us, part.beta_us) for part in curve.curve.segments]

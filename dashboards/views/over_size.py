@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.series import Panel
@@ -17,9 +19,6 @@ from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import panels_of, several_counts
 from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
 from omb_py.results.units import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 QUANTITIES = ("auto", *(name for name in UNITS if name != "bandwidth"))
 """What a reader of the explorer can choose; ``auto`` is what the benchmark prints, as ``bandwidth`` would be."""
@@ -208,8 +207,6 @@ def _settings(rows: pd.DataFrame, tag: str) -> pd.Series[Any]:
 
 def best_of(rows: pd.DataFrame) -> pd.DataFrame:
     """One row for each number of ranks and size: the setting with the least median over its launches."""
-    import pandas as pd
-
     grouped = rows.groupby([*_CELL, _SETTING], observed=True)["median_us"]
     medians = pd.DataFrame({"time_us": grouped.median(), "launches": grouped.count()}).reset_index()
     default = medians[medians[_SETTING] == TUNE_DEFAULT].set_index(_CELL)["time_us"].rename("default_us")

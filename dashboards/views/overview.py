@@ -5,23 +5,20 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts, Record
 from omb_py.dashboards.base.view import SEPARATOR, Shown, View, plural, records, table
 from omb_py.dashboards.views.cells import Cells
+from omb_py.engine.rank.launch_facts import GpuInventory, GpuPair
 from omb_py.results.repro_command import storing
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.keys import environment_facts, flat
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.redact import published
 from omb_py.results.units import listed, size_text
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from omb_py.engine.rank.launch_facts import GpuInventory, GpuPair
 
 MOST_ENVIRONMENTS = 4
 """Side by side in a table."""
@@ -42,8 +39,6 @@ _HEADS = (
 
 def summary(frames: Sequence[pd.DataFrame]) -> str:
     """Rows, launches, benchmarks, libraries and days of some frames, in one line."""
-    import pandas as pd
-
     cells = sum(map(len, frames))
     if not cells:
         return "nothing"

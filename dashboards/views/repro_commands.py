@@ -6,17 +6,15 @@ import itertools
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Record
 from omb_py.dashboards.base.view import View, records
 from omb_py.results.repro_command import COLUMNS, measuring, without_resume
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from omb_py.results.store.provenance import Provenance
+from omb_py.results.store.provenance import Provenance
 
 LOOKED_AT = 6
 """Runs whose provenance is read for one figure."""

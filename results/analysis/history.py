@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,7 @@ from omb_py.results.analysis.series import PLURALS, Kind, Series, SeriesPoint, U
 from omb_py.results.compare.environment_diff import EnvironmentDifference, differences
 from omb_py.results.statistics.change_points import DELTA, LEAST, MOST, change_points
 from omb_py.results.statistics.launch_time import FIELD
-
-if TYPE_CHECKING:
-    from omb_py.results.store.provenance import Provenance
+from omb_py.results.store.provenance import Provenance
 
 
 @dataclass(frozen=True, slots=True)

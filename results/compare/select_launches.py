@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
@@ -18,13 +17,10 @@ from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.store.filters import TAGS, Filter, parse_filter
 from omb_py.results.store.journal import FOLDER as JOURNALS
 from omb_py.results.store.paths import SUFFIX, OnSkip, check_store, is_store, pass_over
-from omb_py.results.store.provenance import is_simulated, provenance_of
+from omb_py.results.store.provenance import Provenance, is_simulated, provenance_of
 from omb_py.results.store.read import DATE, distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.runs import find_run
-
-if TYPE_CHECKING:
-    from omb_py.results.store.provenance import Provenance
 
 _SHORT = 3
 """With so few cells the texts of two launches may well be equal."""

@@ -17,14 +17,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import journal, schema
 from omb_py.results.store.footer import check_whole, hash_in, read_schema, unreadable
 from omb_py.results.store.paths import DATE, OnSkip, StoreFile, entries, maintenance, raise_generation
-from omb_py.results.store.provenance import MERGED, MergedLaunch, launches, pack, provenances, why_not
+from omb_py.results.store.provenance import MERGED, MergedLaunch, Provenance, launches, pack, provenances, why_not
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import (
@@ -36,11 +39,6 @@ from omb_py.results.store.write import (
     reason,
     write_atomically,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from omb_py.results.store.provenance import Provenance
 
 FILES = 500
 """At most this many files are merged into one."""
@@ -228,8 +226,6 @@ def _bounded(must: Sequence[StoreFile], rest: Sequence[StoreFile]) -> Iterator[l
 
 
 def _planned(group: Sequence[StoreFile]) -> Merged:
-    import pyarrow.parquet as pq
-
     rows = 0
     names: set[str] = set()
     for entry in group:
@@ -248,9 +244,6 @@ def _launches(path: Path) -> Iterable[str]:
 
 def _read(entry: StoreFile, on_skip: OnSkip) -> Source | None:
     """Read a file whole, with the columns of this version; None when it is gone, replaced or unreadable."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         with entry.path.open("rb") as handle:
             inode = os.fstat(handle.fileno()).st_ino
@@ -288,9 +281,6 @@ Piece = tuple[str, "pa.Table", MergedLaunch, "Provenance"]
 
 def _newest(sources: Sequence[Source], without: frozenset[str]) -> Iterator[Piece]:
     """Each launch once, sorted by id; its own file takes precedence over a merged one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     chosen: dict[str, Source] = {}
     for source in sorted(sources, key=lambda s: (s.entry.path.name.startswith(MERGED), s.entry.path.name)):
         for name in source.launches:
@@ -304,8 +294,6 @@ def _newest(sources: Sequence[Source], without: frozenset[str]) -> Iterator[Piec
 
 
 def _joined(parts: Sequence[Piece]) -> pa.Table:
-    import pyarrow as pa
-
     metadata = {
         VERSION_KEY: str(schema.SCHEMA_VERSION).encode(),
         LAUNCHES_KEY: json.dumps({name: facts for name, _, facts, _ in parts}, sort_keys=True).encode(),
@@ -316,9 +304,6 @@ def _joined(parts: Sequence[Piece]) -> pa.Table:
 
 def _compare(target: Path, wanted: pa.Table) -> None:
     """Read a file back before anything is removed. Raises OSError when it differs from `wanted`."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         with pq.ParquetFile(target) as file:
             copy = file.read()

@@ -19,17 +19,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from omb_py.results.store import schema
 from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt, read_schema, unreadable
 from omb_py.results.store.paths import DATE, INDEX, OnSkip, StoreFile, wait_for_lock
 from omb_py.results.store.provenance import launches, why_not
 from omb_py.results.store.write import first_line, reason
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
 
 FOLDER = INDEX
 SUFFIX = ".part"
@@ -129,9 +130,6 @@ def read(index: Index, wanted: pa.Schema, expression: ds.Expression | None, orde
     Raises:
         OSError, pyarrow.ArrowException: a part was removed or is damaged.
     """
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
     fields = _fields(wanted)
     whole = schema.replace_fields(_schema(), wanted)
     parquet = ds.ParquetFileFormat(dictionary_columns=schema.list_dictionaries(wanted))
@@ -162,8 +160,6 @@ def read_new(
 
     Raises FileNotFoundError where a file was removed.
     """
-    import pyarrow as pa
-
     fields = _fields(wanted)
     tables = [fields.empty_table()]
     paths = {entry.relative: entry.path for entry in entries}
@@ -184,23 +180,17 @@ def read_new(
 
 def number_rows(rows: pa.Table, number: int) -> pa.Table:
     """All rows of the file of this number as :func:`read` has them."""
-    import pyarrow as pa
-
     file = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
     return rows.append_column(FILE, file).append_column(ROW, pa.array(range(rows.num_rows), pa.int32()))
 
 
 def _fields(wanted: pa.Schema) -> pa.Schema:
     """The fields of a reading: those that are wanted, and which row of which file it is."""
-    import pyarrow as pa
-
     return pa.schema([*wanted, *(_schema().field(name) for name in (FILE, ROW) if name not in wanted.names)])
 
 
 def _renumber(rows: pa.Table, places: Sequence[int]) -> pa.Table:
     """The rows with another number for each file."""
-    import pyarrow as pa
-
     numbers = pa.array(places, pa.int32()).take(rows[FILE].combine_chunks())
     return rows.set_column(rows.column_names.index(FILE), pa.field(FILE, pa.int32()), numbers)
 
@@ -214,8 +204,6 @@ def discard(root: Path) -> None:
 
 @cache
 def _schema() -> pa.Schema:
-    import pyarrow as pa
-
     more = [pa.field(DATE, pa.string()), pa.field(FILE, pa.int32()), pa.field(ROW, pa.int32())]
     return pa.schema([*columns_schema(), *more])
 
@@ -235,9 +223,6 @@ def _read_index(root: Path, entries: Sequence[StoreFile]) -> Index:
 
 
 def _parts(folder: Path) -> list[IndexPart]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     parts = []
     for path in sorted(folder.glob("[0-9]*" + SUFFIX)):
         try:
@@ -298,9 +283,6 @@ def _rows_of(entries: Sequence[StoreFile]) -> Iterator[Batch]:
 
 
 def _joined(entries: Sequence[StoreFile], contents: Sequence[Read]) -> Batch:
-    import numpy as np
-    import pyarrow as pa
-
     files: list[tuple[str, int, int, tuple[str, ...]]] = []
     bad: dict[str, tuple[int, int, str]] = {}
     batches: list[pa.RecordBatch] = []
@@ -330,8 +312,6 @@ def _joined(entries: Sequence[StoreFile], contents: Sequence[Read]) -> Batch:
 
 
 def _read_file(entry: StoreFile) -> Read:
-    import pyarrow.parquet as pq
-
     try:
         excerpt = read_excerpt(entry.path)
         if excerpt is not None:
@@ -365,10 +345,6 @@ def _rows_again(index: Index, parts: Sequence[int]) -> Iterator[Batch]:
 
 def _write(folder: Path, batches: Iterator[Batch]) -> None:
     """Write all batches into one part. Raises OSError."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     numbers = [int(path.name[:8]) for path in folder.glob("[0-9]*" + SUFFIX) if path.name[:8].isdigit()]
     target = folder / f"{max(numbers, default=0) + 1:08d}-{uuid.uuid4().hex[:8]}{SUFFIX}"
     temporary = target.with_suffix(".tmp")

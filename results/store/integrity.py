@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from omb_py.results.store.footer import hash_in, hash_of
 from omb_py.results.store.paths import DATE, StoreFile, check_store, entries
 from omb_py.results.store.provenance import launches, outdated_launches, why_not
 from omb_py.results.store.write import first_line
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 State = Literal["ok", "changed", "unreadable", "foreign", "misplaced", "double"]
 
@@ -54,9 +55,6 @@ def verify(store: str | Path) -> Iterator[Checked]:
 
 def _check(entry: StoreFile, listed: list[StoreFile]) -> Checked | None:
     """The verdict on a file; None when it was merged or removed meanwhile."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         data = entry.path.read_bytes()
         carried = hash_in(data)
@@ -89,9 +87,6 @@ def _check(entry: StoreFile, listed: list[StoreFile]) -> Checked | None:
 
 def _misplaced(entry: StoreFile, table: pa.Table, held: Collection[str]) -> str:
     """Why a file's name contradicts its rows; empty when it does not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     launch_ids = set(table["launch_id"].unique().to_pylist())
     if launch_ids != set(held):
         return f"it holds launch {min(map(str, launch_ids ^ set(held)))}, against its name or its list"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from omb_py.errors import UsageError
-from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
 from omb_py.results.store.filters import RANGE, TAGS, check_column
 from omb_py.results.store.footer import read_schema, unreadable
@@ -301,6 +300,8 @@ def _load(
     admitted: Sequence[tuple[str, str]] | None,
     problems: Problems,
 ) -> pa.Table:
+    from omb_py.results.store import index as summary_index  # loads pyarrow
+
     listed = entries(root, problems.__setitem__)
     chosen = listed
     if admitted is not None:
@@ -323,6 +324,8 @@ def _indexed(
     """Read through the index, and what it does not cover from the files."""
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from omb_py.results.store import index as summary_index
 
     index = summary_index.refreshed(root, listed, problems.__setitem__)
     problems.update({e.path: index.bad[e.relative] for e in chosen if e.relative in index.bad})

@@ -12,9 +12,6 @@ import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, store_is_given, table_option, whole
-from omb_py.dashboards.explorer.app import make
-from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback
 from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
 
@@ -49,6 +46,10 @@ def command() -> click.Command:
 
 
 def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -> int:
+    from omb_py.dashboards.explorer.app import make  # loads pandas, unlike --help
+    from omb_py.dashboards.explorer.data import Data
+    from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback
+
     if port > 65535:
         raise UsageError(f"port must be at most 65535, not {port}")
     if place and store_is_given():

@@ -10,7 +10,6 @@ from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, comma_list, table_option, word
 from omb_py.cli.output import check_files, output_path, write_file
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
-from omb_py.dashboards.base.reading import parse
 from omb_py.errors import ENVIRONMENT, OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
 
@@ -100,6 +99,7 @@ def run_plot(
     theme: str,
     store: Path | None,
 ) -> int:
+    from omb_py.dashboards.base.reading import parse  # loads pandas, unlike --help
     from omb_py.dashboards.figures.curves import SIZE, PanelGrid
     from omb_py.dashboards.report.build import read_cells
     from omb_py.dashboards.report.image_export import browser, save_figure

@@ -12,10 +12,6 @@ import click
 from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, store_is_given, table_option
 from omb_py.cli.output import output_path, write_file
-from omb_py.dashboards.base.reading import parse
-from omb_py.dashboards.report.build import report
-from omb_py.dashboards.report.html_page import page
-from omb_py.dashboards.views.registry import installed
 from omb_py.errors import ENVIRONMENT, OK, USAGE, UsageError
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.store.paths import no_store
@@ -92,6 +88,11 @@ def _few_collections() -> Iterator[None]:
 
 def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     """Write the page; the exit code is 2 where nothing fits, 3 where a file cannot be read."""
+    from omb_py.dashboards.base.reading import parse  # loads pandas, unlike --help
+    from omb_py.dashboards.report.build import report
+    from omb_py.dashboards.report.html_page import page
+    from omb_py.dashboards.views.registry import installed
+
     if output.suffix not in ("", ".html", ".htm"):
         raise UsageError(f"--output {output}: the report is a page of HTML: name it {output.with_suffix('.html')}")
     places, filters = split(words, store if store_is_given() or not any("=" not in w for w in words) else None)

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from omb_py.engine.devices import cuda, rocm
+from omb_py.engine.devices import Device, cuda, rocm
 from omb_py.engine.devices.kind import DeviceKind
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.plug_ins import REPAIR, load_plug_ins
-
-if TYPE_CHECKING:
-    from omb_py.engine.devices import Device
 
 ENTRY_POINTS: Final = "omb_py.devices"
 HOST: Final = "cpu"

@@ -7,19 +7,17 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from omb_py.engine.devices.nvml import facts
+from omb_py.engine.rank.launch_facts import NodeFacts
 from omb_py.engine.rank.system_info import node_facts
 from omb_py.results.analysis import peaks
 from omb_py.results.analysis.peaks import LinkFinding, Peak
 from omb_py.results.store.row import Row
 from omb_py.results.units import size_text
-
-if TYPE_CHECKING:
-    from omb_py.engine.rank.launch_facts import NodeFacts
 
 COPIED: Final = (64 << 10, 1 << 20, 64 << 20)
 """Bytes of the copies that are measured: within the caches of a core, of a processor, and in memory."""

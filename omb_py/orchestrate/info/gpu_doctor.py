@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.engine.devices import nvml
 from omb_py.engine.devices.nvml import GpuFacts, Inventory, PairFacts
 from omb_py.engine.devices.registry import find_kind
+from omb_py.engine.rank.launch_facts import InfinibandPort
 from omb_py.engine.rank.system_info import infiniband
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info.doctor import Finding, Status, backend, checks
 from omb_py.orchestrate.planning.availability import device_problem, gpu_here
 from omb_py.orchestrate.supervision.rank_state import numbers
-
-if TYPE_CHECKING:
-    from omb_py.engine.rank.launch_facts import InfinibandPort
 
 DEVICE: Final = "cuda"
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"

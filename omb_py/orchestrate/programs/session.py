@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from omb_py.engine.rank.launch_facts import SideSettings
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, NoVerdict, OmbError, UsageError
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, sides_of
 from omb_py.orchestrate.compare.measurer import ResumableMeasurer
@@ -40,13 +40,10 @@ from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.paths import REPORTS
+from omb_py.results.store.provenance import Provenance
 from omb_py.results.store.redact import allowed_environment, redact_text
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import check_writable, write_atomically, write_launch
-
-if TYPE_CHECKING:
-    from omb_py.engine.rank.launch_facts import SideSettings
-    from omb_py.results.store.provenance import Provenance
 
 DEFAULT_TIMEOUT_S = 600.0
 _KEPT_BYTES = 64 << 10

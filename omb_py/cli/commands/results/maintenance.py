@@ -13,8 +13,6 @@ from omb_py.cli.option_params import ParsedType
 from omb_py.errors import NEGATIVE, OK
 from omb_py.grammar.values import parse_age, parse_tags
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.results.store.compaction import compact, doomed, prune
-from omb_py.results.store.integrity import BAD, verify
 from omb_py.results.store.paths import check_store
 from omb_py.results.store.runs import find_run
 
@@ -59,6 +57,8 @@ def prune_params() -> Sequence[click.Parameter]:
 
 
 def run_compact(older: timedelta, dry_run: bool, store: Path | None) -> int:
+    from omb_py.results.store.compaction import compact  # loads pyarrow, unlike --help
+
     place = _existing(store)
     merges = compact(place, older, dry_run=dry_run, on_skip=_skipped)
     for merge in merges:
@@ -73,6 +73,8 @@ def run_prune(
     older: timedelta | None, tag: tuple[str, ...], runs: tuple[str, ...], yes: bool, store: Path | None
 ) -> int:
     """Remove the launches that meet all criteria; without `yes` only list them."""
+    from omb_py.results.store.compaction import doomed, prune
+
     place = _existing(store)
     ids = [find_run(place, name, on_skip=lambda path, why: None) for name in runs]
     launches = doomed(place, older_than=older, tags=parse_tags(tag), runs=ids, on_skip=_skipped)
@@ -94,6 +96,8 @@ def run_prune(
 
 def run_verify(store: Path | None) -> int:
     """Check every file of the store; the exit code is 1 where one is damaged."""
+    from omb_py.results.store.integrity import BAD, verify
+
     place = _existing(store)
     counted: dict[str, int] = {}
     rows = 0
