@@ -276,14 +276,6 @@ OUTPUT = under(
         scope="line",
         rare=True,
     ),
-    Option(
-        "predict",
-        "--predict",
-        "Print the time of each call as the stored sweeps predict it, beside the measured.",
-        key="predict",
-        lacks="step to predict",
-        rare=True,
-    ),
     Option("quiet", "--quiet", "No progress and no notes on stderr.", scope="line"),
 )
 PROGRAM_MARK = "OMB_PY_PROGRAM_MARK"

@@ -108,8 +108,6 @@ class Printing:
     """What nccl-tests' text shows besides or instead, of :data:`omb_py.results.dialects.dialect.REPORTS`."""
     json: str = ""
     """File that gets the rows as JSON too; empty: none."""
-    predict: bool = False
-    """Print beside a workload's measured times those that stored sweeps predict."""
     quiet: bool = False
     """No progress and no notes on stderr; errors stay."""
     debug: bool = False

@@ -161,7 +161,7 @@ BENCHMARKS = (
         TWO_OR_MORE,
         "all",
         "char",
-        frozenset({"workload", "predict", "validation", "full", "process_sync"}),
+        frozenset({"workload", "validation", "full", "process_sync"}),
         no_bytes,
         defaults=(("workload", DEFAULT),),
         fits=fits,

@@ -286,7 +286,7 @@ def _workloads(place: Place) -> str:
     for ranks in (2, 4):
         place.run(f"step --workload {step} -n {ranks} {common}")
     return place.shown(
-        f"step --workload {step} -n 4 {common} --predict", f"workloads {step} -n 4 --predict --store s",
+        f"step --workload {step} -n 4 {common}", f"workloads {step} -n 4 --predict --store s",
         f"workloads {step} -n 4 --predict --format json --store s", f"workloads {step} --scaling --store s",
         f"workloads {step} --scaling --format json --store s", "workloads knn -n 4 --predict --store s",
     )  # fmt: skip

@@ -17,7 +17,7 @@ from tests.architecture.options_page import help_of
 from tests.support.machines.mpi import ROOT
 
 FILE = ROOT / "omb_py" / "run_options.py"
-PRINTED = {"format", "full", "print_rate", "percentiles", "graph", "json", "predict", "debug", "report"}
+PRINTED = {"format", "full", "print_rate", "percentiles", "graph", "json", "debug", "report"}
 """Options on what is printed, which ``run`` does not take: it returns the rows."""
 PARAMETERS = {"store", "no_store", "tags"}
 """Options for which ``run`` has parameters of its own."""

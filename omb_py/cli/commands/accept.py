@@ -28,7 +28,7 @@ from omb_py.results.store.redact import redact_words
 if TYPE_CHECKING:
     from omb_py.results.accept.report import AcceptReport
 
-_NOT_HERE = frozenset({"launches", "validation", "graph", "json", "full", "tail-lat", "predict"})
+_NOT_HERE = frozenset({"launches", "validation", "graph", "json", "full", "tail-lat"})
 """Options whose place is taken by the suite's criteria or by the form of the report."""
 _WITH_LOGS = frozenset({"from", "contract", "strict", "format", "output", "quiet", "store", "debug"})
 """Options that say something where nothing is measured."""

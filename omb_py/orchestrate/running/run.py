@@ -20,7 +20,7 @@ from omb_py.engine.rank.start_times import now_ns
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, Interrupted, LaunchFailed, NotBegun, OmbError
 from omb_py.grammar.json_values import JsonValue
 from omb_py.launchers.registry import BATCH_SYSTEMS, job_around
-from omb_py.options.request import SILENT, Request
+from omb_py.options.request import Request
 from omb_py.options.table import sizes_of
 from omb_py.orchestrate.launching.launch_command import HERE, command_for, machine_of, ranks_for
 from omb_py.orchestrate.launching.machine_state import OtherWork, busy_now
@@ -33,7 +33,7 @@ from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.running.rank_start import MODULES_VARIABLE
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
-from omb_py.printing.printers import Printer, RowByRow, printer_of, with_more
+from omb_py.printing.printers import RowByRow, printer_of, with_more
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.redact import stored_prefixes
 from omb_py.results.store.write import check_writable
@@ -151,7 +151,8 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     note: Callable[[str], None] = (lambda text: None) if request.printing.quiet else partial(_to_stderr, command)
     run_id = run_id or f"{started}-{os.urandom(3).hex()}"
     held = RunLock(request.store, run_id) if request.store is not None else None
-    return Run(run_id, seed, request, _printer(request, tables), {}, note=note, command=command, lock=held)
+    printer = printer_of(request, tables, lambda asked: sizes_of(asked, find_benchmark(asked.benchmark)))
+    return Run(run_id, seed, request, with_more(printer, request), {}, note=note, command=command, lock=held)
 
 
 def say_busy(run: Run) -> None:
@@ -163,15 +164,6 @@ def say_busy(run: Run) -> None:
         run.command.busy = busy_now(joined_environment(os.environ) is not None)
     if run.command.busy:
         run.note(f"warning: {run.command.busy}")
-
-
-def _printer(request: Request, tables: int) -> Printer:
-    printer = printer_of(request, tables, lambda asked: sizes_of(asked, find_benchmark(asked.benchmark)))
-    if request.printing.predict and request.printing.format != SILENT:
-        from omb_py.orchestrate.workloads.prediction import Foretold
-
-        printer = Foretold(printer, request)
-    return with_more(printer, request)
 
 
 def finish(run: Run) -> None:

@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omb_py.backends.registry import capabilities_of
-from omb_py.errors import UsageError
-from omb_py.options.request import Request
 from omb_py.orchestrate.workloads.step_times import predict_step
-from omb_py.printing.printers import Around, Printer
 from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, WRITES, Ask, Missing, Observed, Predicted
 from omb_py.results.store.paths import pass_over
@@ -20,7 +17,7 @@ from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 from omb_py.suites.workloads.calls import OF_MESSAGES, WRITE, Call
-from omb_py.suites.workloads.families import Workload, parse_workload
+from omb_py.suites.workloads.families import Workload
 
 REDUCE = ("allreduce", "reduce", "reduce_scatter_block")
 """Operations whose time depends on the element type."""
@@ -82,7 +79,7 @@ def steps_of(store: Path, where: Mapping[str, object]) -> list[Row]:
 
 
 def forecasts(
-    workload: Workload, ranks: int, rows: Sequence[series.TimedRow], steps: Iterable[Row] = (), unmeasured: bool = True
+    workload: Workload, ranks: int, rows: Sequence[series.TimedRow], steps: Iterable[Row] = ()
 ) -> list[Forecast]:
     """Predict the step for each side on which it was measured, and for each side with sweeps at as many ranks.
 
@@ -91,7 +88,6 @@ def forecasts(
         ranks: size of the world.
         rows: sweeps (:func:`sweeps`).
         steps: measured steps, of any workloads and numbers of ranks (:func:`steps_of`).
-        unmeasured: False leaves out sides on which the step was not measured.
 
     Raises:
         UsageError: the workload does not fit the ranks.
@@ -102,7 +98,7 @@ def forecasts(
             own.setdefault(tuple(value_of(row, name) for name in WHERE), []).append(row)
     here = {tuple(value_of(row, name) for name in WHERE) for row in rows if row["ranks"] == ranks}
     calls, predicted = asks(workload, ranks), []
-    for values in sorted({*own, *(here if unmeasured else ())}, key=str):
+    for values in sorted({*own, *here}, key=str):
         side = dict(zip(WHERE, values, strict=True))
         measured = own.get(values, [])
         launches = {str(row["launch_id"]) for row in measured}
@@ -142,31 +138,6 @@ def command(missing: Missing, side: Mapping[str, object], store: Path) -> str:
     if missing.size_bytes:
         words += ["-m", f"4:{max(4096, 1 << (missing.size_bytes - 1).bit_length())}"]
     return shlex.join([*words, "--store", str(store)])
-
-
-class Foretold(Around):
-    """Another printer; the predicted times of each step beside the measured ones follow its output.
-
-    Raises:
-        UsageError: there is no store to predict from, or the format has no place for a table.
-    """
-
-    def __init__(self, printer: Printer, request: Request) -> None:
-        super().__init__(printer)
-        if request.store is None:
-            raise UsageError("--predict reads the sweeps of the store: leave --no-store out")
-        if request.printing.format in ("csv", "json"):
-            raise UsageError(
-                f"--predict prints a table: leave --format {request.printing.format} out, or write omb-py workloads "
-                "NAME --predict --format json afterwards"
-            )
-        self.store = request.store
-
-    def below(self, rows: Sequence[Row]) -> None:
-        steps = [row for row in rows if row["family"] == "workload"]
-        stored = sweeps(self.store, {}) if steps and self.store.is_dir() else []
-        for text, ranks in dict.fromkeys((workload_of(row), int(row["ranks"])) for row in steps):
-            show(forecasts(parse_workload(text), ranks, stored, steps, unmeasured=False), self.store)
 
 
 def show(predicted: Sequence[Forecast], store: Path) -> None:

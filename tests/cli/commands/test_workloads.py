@@ -1,4 +1,4 @@
-"""``omb-py workloads`` and ``omb-py step --predict`` on the simulated backend."""
+"""``omb-py workloads`` on the simulated backend."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def sweep(run: Run, line: str) -> None:
 def test_predicted_beside_measured(run: Run) -> None:
     """The simulated network does what the curves say: the error is that of a fit."""
     sweep(run, "allreduce -n 4 -T float32 -l -m 4:256K")
-    code, out, err = run(f"step --workload {BUCKETS} --backend mock -n 4 -i 3 --quiet --predict")
+    assert run(f"step --workload {BUCKETS} --backend mock -n 4 -i 3 --quiet")[0] == 0
+    code, out, err = run(f"workloads {BUCKETS} -n 4 --predict")
     assert (code, err) == (0, "") and "predicted from stored sweeps" in out
     code, out, err = run(f"workloads {BUCKETS} -n 4 --predict --format json")
     (found,) = json.loads(out)
