@@ -16,15 +16,14 @@ from omb_py.engine.program.language import (
     Blocks,
     Body,
     Buffer,
-    Node,
     Operand,
     Program,
     Region,
-    Repeat,
     Requests,
     RequestSlot,
     Step,
     request_count,
+    steps_changed,
 )
 from omb_py.suites.collective import calls
 from omb_py.suites.imb import exchanges
@@ -81,15 +80,10 @@ def _of_thread(nodes: Body, thread: int, room: dict[str, int], slots: int) -> Bo
                 return replace(operand, first=operand.first + thread * slots)
         return operand
 
-    def own(node: Node) -> Node:
-        if isinstance(node, Repeat):
-            return replace(node, body=tuple(map(own, node.body)))
-        if not isinstance(node, Step):
-            return node
-        step = Step(node.op, {name: moved(operand) for name, operand in node.operands.items()})
-        return duplicated(step, thread + 1)
+    def own(step: Step) -> Step:
+        return duplicated(Step(step.op, {name: moved(operand) for name, operand in step.operands.items()}), thread + 1)
 
-    return tuple(map(own, nodes))
+    return steps_changed(nodes, own)
 
 
 def _program(original: Callable[[World, Cell], Program], world: World, cell: Cell) -> Program:

@@ -25,6 +25,7 @@ from omb_py.engine.program.language import (
     Step,
     each_body,
     each_node,
+    steps_changed,
     walk,
 )
 from omb_py.engine.program.steps import MATMUL, barrier, base
@@ -100,7 +101,7 @@ def _compute_on_device(nodes: Body, filler: str) -> Body:
     out: list[Node] = []
     for number, node in enumerate(nodes):
         if _multiplies(node):
-            out.append(_enqueued(node))
+            out += steps_changed((node,), _enqueued)
             if number + 1 == len(nodes) or not _multiplies(nodes[number + 1]):
                 out.append(_WAIT)
         elif isinstance(node, Repeat):
@@ -120,11 +121,8 @@ def _multiplies(node: Node) -> bool:
     return isinstance(node, Step) and node.op == MATMUL
 
 
-def _enqueued(node: Node) -> Node:
-    if isinstance(node, Repeat):
-        return replace(node, body=tuple(map(_enqueued, node.body)))
-    assert isinstance(node, Step)
-    return Step(node.op, {**node.operands, "stream": OTHER_STREAM})
+def _enqueued(step: Step) -> Step:
+    return Step(step.op, {**step.operands, "stream": OTHER_STREAM})
 
 
 _REFUSED = frozenset({"start", "startall", "pready", "parrived", "test"})

@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Blocks, Body, Buffer, Operand, Program, Region, Repeat, Step, each_node
+from omb_py.engine.program.language import (
+    Blocks,
+    Buffer,
+    Operand,
+    Program,
+    Region,
+    Step,
+    each_body,
+    each_node,
+    steps_changed,
+)
 from omb_py.engine.program.steps import MATRICES
 from omb_py.errors import UsageError
 
@@ -113,26 +123,16 @@ def rotated(program: Program, cache: int, most: int, halved: int = 0) -> Program
     plan = layout(tuple(b for b in program.buffers if b.name not in MATRICES), cache, most, halved)
     if plan.copies == 1:
         return program
-    stages = tuple(
-        replace(stage, variants=tuple(_moved(body, plan) for body in stage.variants), copies=plan.copies)
-        for stage in program.stages
-    )
+    stages = each_body(program, lambda nodes: steps_changed(nodes, lambda step: _moved(step, plan))).stages
     buffers = (
         Buffer(b.name, plan.pitch[b.name] * (plan.copies - 1) + b.nbytes) if b.name in plan.pitch else b
         for b in program.buffers
     )
-    return Program(tuple(buffers), stages)
+    return Program(tuple(buffers), tuple(replace(stage, copies=plan.copies) for stage in stages))
 
 
-def _moved(body: Body, plan: Layout) -> Body:
-    return tuple(
-        replace(node, body=_moved(node.body, plan))
-        if isinstance(node, Repeat)
-        else Step(node.op, {name: _turning(value, plan) for name, value in node.operands.items()})
-        if isinstance(node, Step)
-        else node
-        for node in body
-    )
+def _moved(step: Step, plan: Layout) -> Step:
+    return Step(step.op, {name: _turning(value, plan) for name, value in step.operands.items()})
 
 
 def _turning(value: Operand, plan: Layout) -> Operand:

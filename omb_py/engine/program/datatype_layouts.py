@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, Volume, World
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.language import Blocks, Body, Node, Program, Region, Repeat, Stage, Step
+from omb_py.engine.program.language import Blocks, Program, Region, Step, each_step
 
 Pieces = tuple[tuple[int, int], ...]
 """(displacement, length) of each piece that travels."""
@@ -116,30 +116,15 @@ def laid_out(benchmark: Benchmark) -> Benchmark:
         if not cell.options.ddt or not extent:
             return built
         name = f"{cell.dtype}@{cell.options.ddt}@{extent}"
-        return replace(built, stages=tuple(_stage(stage, cell.dtype, name) for stage in built.stages))
+
+        def laid(step: Step) -> Step:
+            if step.operands.get("dtype") != cell.dtype or _replies(step):
+                return step
+            return Step(step.op, {**step.operands, "dtype": name})
+
+        return each_step(built, laid)
 
     return replace(benchmark, program=program)
-
-
-def _stage(stage: Stage, plain: str, name: str) -> Stage:
-    return replace(
-        stage,
-        variants=tuple(_body(body, plain, name) for body in stage.variants),
-        setup=_body(stage.setup, plain, name),
-        teardown=_body(stage.teardown, plain, name),
-    )
-
-
-def _body(nodes: Body, plain: str, name: str) -> Body:
-    return tuple(_node(node, plain, name) for node in nodes)
-
-
-def _node(node: Node, plain: str, name: str) -> Node:
-    if isinstance(node, Repeat):
-        return replace(node, body=_body(node.body, plain, name))
-    if isinstance(node, Step) and node.operands.get("dtype") == plain and not _replies(node):
-        return Step(node.op, {**node.operands, "dtype": name})
-    return node
 
 
 def _replies(step: Step) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step, all_steps
+from omb_py.engine.program.language import Program, Step, all_steps, each_step
 from omb_py.engine.program.steps import COLLECTIVES, PREFIXES, base
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import Groups, groups_of_ranks
@@ -100,30 +100,13 @@ def grouped(benchmark: Benchmark) -> Benchmark:
             raise UsageError(f"{benchmark.name} needs {benchmark.ranks.text} in a group, not {len(mine)}")
         hosts = tuple(world.hosts[rank] for rank in mine) if world.hosts else ()
         built = original(World(mine.index(world.rank), len(mine), hosts), cell)
-        return replace(built, stages=tuple(_stage(stage, mine) for stage in built.stages))
+        return each_step(built, lambda step: _in_group(step, mine))
 
     return replace(benchmark, program=program, options=benchmark.options | {OPTION})
 
 
-def _stage(stage: Stage, group: Group) -> Stage:
-    return replace(
-        stage,
-        variants=tuple(_body(variant, group) for variant in stage.variants),
-        setup=_body(stage.setup, group),
-        teardown=_body(stage.teardown, group),
-    )
-
-
-def _body(nodes: Body, group: Group) -> Body:
-    return tuple(_node(node, group) for node in nodes)
-
-
-def _node(node: Node, group: Group) -> Node:
-    if isinstance(node, Repeat):
-        return replace(node, body=_body(node.body, group))
-    if not isinstance(node, Step):
-        return node
-    if base(node.op) in (*COLLECTIVES, *PREFIXES):
-        return on(node, group)
-    ends = {name: group[node[name]] for name in _ENDS if name in node.operands}
-    return Step(node.op, {**node.operands, **ends}) if ends else node
+def _in_group(step: Step, group: Group) -> Step:
+    if base(step.op) in (*COLLECTIVES, *PREFIXES):
+        return on(step, group)
+    ends = {name: group[step[name]] for name in _ENDS if name in step.operands}
+    return Step(step.op, {**step.operands, **ends}) if ends else step

@@ -243,6 +243,29 @@ def each_body(program: Program, change: Callable[[Body], Body]) -> Program:
     return replace(program, stages=tuple(stages))
 
 
+def each_step(program: Program, change: Callable[[Step], Step]) -> Program:
+    """The program with every step changed, those of setups and teardowns too."""
+
+    def changed(nodes: Body) -> Body:
+        return steps_changed(nodes, change)
+
+    stages = each_body(program, changed).stages
+    around = (replace(stage, setup=changed(stage.setup), teardown=changed(stage.teardown)) for stage in stages)
+    return replace(program, stages=tuple(around))
+
+
+def steps_changed(nodes: Body, change: Callable[[Step], Step]) -> Body:
+    """A body with every step changed, those inside a repeat too; laps and host calls stay."""
+    return tuple(
+        replace(node, body=steps_changed(node.body, change))
+        if isinstance(node, Repeat)
+        else change(node)
+        if isinstance(node, Step)
+        else node
+        for node in nodes
+    )
+
+
 def walk(nodes: Body, k: int = 0) -> Iterator[tuple[Node, int]]:
     """Every step and lap in order, repeats unrolled, with the pass of its innermost repeat."""
     for node in nodes:

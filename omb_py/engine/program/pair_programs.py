@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step
+from omb_py.engine.program.language import Program, Stage, Step, each_step
 from omb_py.engine.program.pair_schedule import Pair
 
 IDLE = Program((), (Stage(((),)),))
@@ -35,23 +35,9 @@ class PairPrograms:
 def between(program: Program, pair: Pair) -> Program:
     """A program of ranks 0 and 1 with other numbers for the two."""
 
-    def renamed(nodes: Body) -> Body:
-        return tuple(_renamed(node) for node in nodes)
+    def renamed(step: Step) -> Step:
+        if "peer" not in step.operands:
+            return step
+        return replace(step, operands={**step.operands, "peer": pair[step["peer"]]})
 
-    def _renamed(node: Node) -> Node:
-        if isinstance(node, Repeat):
-            return replace(node, body=renamed(node.body))
-        if isinstance(node, Step) and "peer" in node.operands:
-            return replace(node, operands={**node.operands, "peer": pair[node["peer"]]})
-        return node
-
-    stages = tuple(
-        replace(
-            stage,
-            variants=tuple(map(renamed, stage.variants)),
-            setup=renamed(stage.setup),
-            teardown=renamed(stage.teardown),
-        )
-        for stage in program.stages
-    )
-    return replace(program, stages=stages)
+    return each_step(program, renamed)
