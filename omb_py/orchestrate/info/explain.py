@@ -16,6 +16,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.orchestrate.planning.availability import backend_problem
 from omb_py.orchestrate.planning.rules import check_ranks
+from omb_py.orchestrate.supervision.rank_state import numbers
 from omb_py.results.dialects.omb.titles import origin
 from omb_py.suites.imb.threads import IN_THREADS, threads_of
 
@@ -134,7 +135,7 @@ def _listing(programs: Sequence[Program]) -> list[str]:
     groups: dict[tuple[str, ...], list[int]] = {}
     for rank, program in enumerate(programs):
         groups.setdefault(tuple(_program_lines(program)), []).append(rank)
-    columns = [[_ranks(members), *lines] for lines, members in groups.items()]
+    columns = [[numbers(members).replace("-", "–"), *lines] for lines, members in groups.items()]
     widths = [max(len(line) for line in column) for column in columns]
     if sum(widths) + 3 * len(widths) > MAX_WIDTH:
         return [line for column in columns for line in [*(f"  {text}".rstrip() for text in column), ""]][:-1]
@@ -144,18 +145,6 @@ def _listing(programs: Sequence[Program]) -> list[str]:
         cells = (column[i] if i < len(column) else "" for column in columns)
         rows.append(("  " + "   ".join(f"{cell:<{w}}" for cell, w in zip(cells, widths, strict=True))).rstrip())
     return rows
-
-
-def _ranks(members: Sequence[int]) -> str:
-    """Name ranks: ``rank 0``, ``ranks 1–3``, ``ranks 0, 2, 4–6``."""
-    spans: list[list[int]] = []
-    for rank in members:
-        if spans and rank == spans[-1][1] + 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    text = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in spans)
-    return f"rank {text}" if len(members) == 1 else f"ranks {text}"
 
 
 def _program_lines(program: Program) -> list[str]:
