@@ -14,8 +14,8 @@ from omb_py.launchers.core_binding import processors
 from omb_py.orchestrate.accept.criteria_file import read_quantities
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.node_layout import NodeContents
-from omb_py.orchestrate.suites.suite_file import Suite, parse_toml, read_text
-from omb_py.orchestrate.suites.toml_values import TomlSetting, TomlTable, key_lines, kind, unknown_key
+from omb_py.orchestrate.suites.suite_file import Suite
+from omb_py.orchestrate.suites.toml_values import TomlFile, TomlSetting, TomlTable, kind, unknown_key
 from omb_py.results.accept.criteria import METRICS, Case, Criterion, Range
 from omb_py.results.units import counted, size_text
 
@@ -97,23 +97,15 @@ def read_contract(path: Path, suite: Suite, criteria: Sequence[Criterion]) -> Co
         UsageError: a key or a row is unknown, or a value has no unit or that of another kind. The message has file,
             line and key.
     """
-    file = str(path)
-    text = read_text(path, file, "contract")
-    data, lines = parse_toml(text, file), key_lines(text)
-    tables: dict[str, TomlTable] = {}
-    for name, table in data.items():
-        at = TomlSetting(name, table, file, lines.get((name,), 1), "")
-        if name not in (PROMISED, MACHINE):
-            raise at.error(unknown_key(name, (PROMISED, MACHINE)))
-        if not isinstance(table, dict):
-            raise at.error(f"expected a table [{name}], got {kind(table)}")
-        settings = (TomlSetting(key, value, file, lines[name, key], f"[{name}]") for key, value in table.items())
-        tables[name] = TomlTable(f"[{name}]", file, at.line, tuple(settings))
+    text = toml.read_text(path, str(path), "contract")
+    file = TomlFile(text, str(path))
+    if (unknown := next((name for name in file.data if name not in (PROMISED, MACHINE)), None)) is not None:
+        raise file.key(unknown).error(unknown_key(unknown, (PROMISED, MACHINE)))
+    promised, machine = file.table(PROMISED), file.table(MACHINE)
     rows = {criterion.id: criterion for criterion in criteria if criterion.promised}
-    promised = tables[PROMISED].settings if PROMISED in tables else ()
-    promises = {setting.key: _promise(setting, rows, suite) for setting in promised}
-    contents = _contents(tables[MACHINE]) if MACHINE in tables else NodeContents()
-    return Contract(file, hashlib.sha256(text.encode()).hexdigest(), promises, contents)
+    promises = {setting.key: _promise(setting, rows, suite) for setting in (promised.settings if promised else ())}
+    contents = _contents(machine) if machine else NodeContents()
+    return Contract(file.file, hashlib.sha256(text.encode()).hexdigest(), promises, contents)
 
 
 def _promise(setting: TomlSetting, rows: Mapping[str, Criterion], suite: Suite) -> Promise:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +15,7 @@ from omb_py.orchestrate.compare.stored import declared_rules
 from omb_py.orchestrate.programs.request import ProgramTexts
 from omb_py.orchestrate.programs.session import DEFAULT_TIMEOUT_S
 from omb_py.orchestrate.suites import toml_values as toml
-from omb_py.orchestrate.suites.suite_file import read_text
-from omb_py.orchestrate.suites.toml_values import KeyPath, TomlSetting, TomlTable, key_lines, kind
+from omb_py.orchestrate.suites.toml_values import TomlFile, TomlSetting, TomlTable, kind
 from omb_py.orchestrate.suites.trust import Demand
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules
@@ -63,21 +61,13 @@ class Gate:
 
 def read_gate(path: str) -> Gate:
     """Read a gate's file. Raises UsageError with the line that is wrong."""
-    text = read_text(Path(path), path, "gate")
-    try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: not TOML: {error}") from None
-    lines = key_lines(text)
-    top = _table((), {key: value for key, value in data.items() if key != COMMAND}, "", path, lines)
+    text = toml.read_text(Path(path), path, "gate")
+    file = TomlFile(text, path)
+    top = TomlTable("", path, 1, tuple(file.key(name) for name in file.data if name != COMMAND))
     settings = top.by_key(_TOP)
-    tables = data.get(COMMAND)
-    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
-        raise UsageError(f"{path}: expected at least one table [[{COMMAND}]], got {kind(tables)}")
-    commands = [
-        _command(_table((COMMAND, number), table, f"[{COMMAND} {number + 1}]", path, lines))
-        for number, table in enumerate(tables)
-    ]
+    commands = [_command(table) for table in file.tables(COMMAND)]
+    if not commands:
+        raise UsageError(f"{path}: expected at least one table [[{COMMAND}]], got {kind(file.data.get(COMMAND))}")
     for number, command in enumerate(commands):
         if command.name in {earlier.name for earlier in commands[:number]}:
             raise command.table.error(f"there is a command {command.name!r} above: give it another name")
@@ -111,11 +101,6 @@ def _launches(settings: Mapping[str, TomlSetting], rules: CompareRules) -> int:
             f"{fewest} can"
         )
     return launches
-
-
-def _table(at: KeyPath, values: Mapping[str, object], shown: str, file: str, lines: Mapping[KeyPath, int]) -> TomlTable:
-    settings = (TomlSetting(key, value, file, lines.get((*at, key), 1), shown) for key, value in values.items())
-    return TomlTable(shown, file, lines.get(at, 1), tuple(settings))
 
 
 def _command(table: TomlTable) -> GateCommand:

@@ -7,9 +7,6 @@ The names of options are checked later: :mod:`omb_py.orchestrate.suites.expand` 
 from __future__ import annotations
 
 import hashlib
-import re
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,7 +14,7 @@ from typing import Literal
 from omb_py.errors import UsageError
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.node_layout import LAYOUT_KEYS, NodeLayout, read_layout
-from omb_py.orchestrate.suites.toml_values import KeyPath, Located, TomlSetting, TomlTable, key_lines, kind, unknown_key
+from omb_py.orchestrate.suites.toml_values import KeyPath, Located, TomlFile, TomlSetting, TomlTable, kind, unknown_key
 from omb_py.results.store.keys import digest
 
 DEFAULTS = "defaults"
@@ -101,101 +98,54 @@ def read_suite(path: Path, shown: str | None = None) -> Suite:
             has file, line and key.
     """
     shown = shown or str(path)
-    return parse_suite(read_text(path, shown, "suite"), shown)
-
-
-def read_text(path: Path, shown: str, what: str) -> str:
-    """Read the text of a TOML file. Raises UsageError: it cannot be read, or is not UTF-8."""
-    try:
-        return path.read_bytes().decode("utf-8-sig")  # editors of Windows write a mark first
-    except OSError as error:
-        raise UsageError(f"cannot read {what} {shown}: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UsageError(f"{shown}:{line}: not a TOML file: a byte that is not UTF-8") from None
+    return parse_suite(toml.read_text(path, shown, "suite"), shown)
 
 
 def parse_suite(text: str, file: str) -> Suite:
     """Read a suite from TOML text. Raises UsageError as :func:`read_suite`."""
-    suite = _Reader(parse_toml(text, file), key_lines(text), file).suite()
+    suite = _Reader(TomlFile(text, file)).suite()
     return replace(suite, content=hashlib.sha256(text.encode()).hexdigest())
 
 
-def parse_toml(text: str, file: str) -> dict[str, object]:
-    """Read TOML text. Raises UsageError with file and line."""
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(_syntax(error, text, file)) from None
-    except ValueError:  # Python converts no number of thousands of digits
-        line = 1 + next(n for n, words in enumerate(text.splitlines()) if re.search(r"\d{4300}", words))
-        raise UsageError(f"{file}:{line}: a number has thousands of digits") from None
-
-
-def _syntax(error: Exception, text: str, file: str) -> str:
-    match = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-    line = int(match[2]) if match and match[2] else text.count("\n") + (not text.endswith("\n"))
-    reason = match[1] if match else str(error)
-    return f"{file}:{line}: not TOML: {reason[:1].lower()}{reason[1:]}"
-
-
 class _Reader:
-    def __init__(self, data: Mapping[str, object], lines: Mapping[KeyPath, int], file: str) -> None:
-        self.data, self.lines, self.file = data, lines, file
+    def __init__(self, file: TomlFile) -> None:
+        self.file = file
         self.names: dict[str, int] = {}
 
     def suite(self) -> Suite:
-        for key, value in self.data.items():
+        for key, value in self.file.data.items():
             if key not in _TOP:
                 tables = isinstance(value, list) and value and isinstance(value[0], dict)
                 what = "table" if tables or isinstance(value, dict) else "key"
-                raise UsageError(f"{self.file}:{self._line((key,))}: {what} {key!r}: " + unknown_key(key, _TOP, what))
-        name = toml.identifier(self._top("name"))
-        defaults = self._only_table(DEFAULTS)
+                raise UsageError(
+                    f"{self.file.file}:{self.file.line((key,))}: {what} {key!r}: {unknown_key(key, _TOP, what)}"
+                )
+        name = toml.identifier(self.file.key("name"))
+        defaults = self.file.table(DEFAULTS)
         entries = self._entries()
-        given = self._top("description")
+        given = self.file.key("description")
         description = "" if given.value is None else toml.text(given)
         settings = defaults.settings if defaults else ()
         ranks = next((_ranks(s) for s in settings if s.key == "ranks"), ())
-        measured = {key: value for key, value in self.data.items() if key not in _OF_VERDICTS}
+        measured = {key: value for key, value in self.file.data.items() if key not in _OF_VERDICTS}
         return Suite(
             name,
             description,
-            self.file,
+            self.file.file,
             tuple(s for s in settings if s.key != "ranks"),
             ranks,
             tuple(self._entry(number, table) for number, table in enumerate(entries, 1)),
             digest(measured)[:12],
-            self._only_table(ACCEPT),
-            self._tables(CRITERION),
-            self.file,
+            self.file.table(ACCEPT),
+            self.file.tables(CRITERION),
+            self.file.file,
         )
 
     def _entries(self) -> tuple[TomlTable, ...]:
-        tables = self.data.get(ENTRY)
+        tables = self.file.data.get(ENTRY)
         if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
-            raise self._top(ENTRY).error(f"expected at least one table [[{ENTRY}]], got {kind(tables)}")
-        return self._tables(ENTRY)
-
-    def _tables(self, key: str) -> tuple[TomlTable, ...]:
-        tables = self.data.get(key, [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self._top(key).error(f"expected tables [[{key}]], got {kind(tables)}")
-        return tuple(self._table((key, n), table, f"[{key} {n + 1}]") for n, table in enumerate(tables))
-
-    def _only_table(self, key: str) -> TomlTable | None:
-        table = self.data.get(key)
-        if table is None:
-            return None
-        if not isinstance(table, dict):
-            raise self._top(key).error(f"expected a table [{key}], got {kind(table)}")
-        return self._table((key,), table, f"[{key}]")
-
-    def _table(self, place: KeyPath, table: Mapping[str, object], shown: str) -> TomlTable:
-        settings = (
-            TomlSetting(key, value, self.file, self._line((*place, key)), shown) for key, value in table.items()
-        )
-        return TomlTable(shown, self.file, self._line(place), tuple(settings))
+            raise self.file.key(ENTRY).error(f"expected at least one table [[{ENTRY}]], got {kind(tables)}")
+        return self.file.tables(ENTRY)
 
     def _entry(self, number: int, table: TomlTable) -> SuiteEntry:
         named = {setting.key: setting for setting in table.settings}
@@ -210,7 +160,7 @@ class _Reader:
         if name:
             self.names[name] = number
         ranks, layout = _ranks(at) if at else (), read_layout(named)
-        return SuiteEntry(number, self.file, table.line, benchmarks, ranks, at, options, name, layout)
+        return SuiteEntry(number, table.file, table.line, benchmarks, ranks, at, options, name, layout)
 
     def _benchmarks(self, place: KeyPath, setting: TomlSetting) -> tuple[Named, ...]:
         names = setting.value
@@ -218,20 +168,12 @@ class _Reader:
             raise setting.error(f'expected a list of names, as ["latency", "bw"], got {kind(names)}')
         benchmarks: dict[str, Named] = {}
         for index, name in enumerate(names):
-            at = replace(setting, value=name, line=self._line((*place, index)))
+            at = replace(setting, value=name, line=self.file.line((*place, index)))
             short = name.lower().removeprefix("osu_")
             if short in benchmarks:
                 raise at.error(f"benchmark {short!r} is listed twice")
             benchmarks[short] = Named(short, at)
         return tuple(benchmarks.values())
-
-    def _top(self, key: str) -> TomlSetting:
-        """Return a key at the top of the file; its value is None if the key is missing."""
-        return TomlSetting(key, self.data.get(key), self.file, self._line((key,)), "")
-
-    def _line(self, place: KeyPath) -> int:
-        # an array of tables begins where its first table does
-        return self.lines.get(place) or self.lines.get((*place, 0), 1)
 
 
 def _ranks(setting: TomlSetting) -> tuple[Ranks, ...]:

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from omb_py.errors import UsageError, nearest
@@ -226,6 +227,70 @@ class TomlTable(Located):
             if setting.key not in known:
                 raise setting.error(unknown_key(setting.key, known))
         return {setting.key: setting for setting in self.settings}
+
+
+def read_text(path: Path, shown: str, what: str) -> str:
+    """Read the text of a TOML file. Raises UsageError: it cannot be read, or is not UTF-8."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")  # editors of Windows write a mark first
+    except OSError as error:
+        raise UsageError(f"cannot read {what} {shown}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UsageError(f"{shown}:{line}: not a TOML file: a byte that is not UTF-8") from None
+
+
+def _parsed(text: str, file: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(_syntax(error, text, file)) from None
+    except ValueError:  # Python converts no number of thousands of digits
+        line = 1 + next(n for n, words in enumerate(text.splitlines()) if re.search(r"\d{4300}", words))
+        raise UsageError(f"{file}:{line}: a number has thousands of digits") from None
+
+
+def _syntax(error: Exception, text: str, file: str) -> str:
+    match = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+    line = int(match[2]) if match and match[2] else text.count("\n") + (not text.endswith("\n"))
+    reason = match[1] if match else str(error)
+    return f"{file}:{line}: not TOML: {reason[:1].lower()}{reason[1:]}"
+
+
+class TomlFile:
+    """A TOML file as keys and tables that know their lines."""
+
+    def __init__(self, text: str, file: str) -> None:
+        """Read TOML text. Raises UsageError with file and line."""
+        self.data, self.file, self._lines = _parsed(text, file), file, key_lines(text)
+
+    def line(self, place: KeyPath) -> int:
+        # an array of tables begins where its first table does
+        return self._lines.get(place) or self._lines.get((*place, 0), 1)
+
+    def key(self, name: str) -> TomlSetting:
+        """A key at the top of the file; its value is None if the key is missing."""
+        return TomlSetting(name, self.data.get(name), self.file, self.line((name,)), "")
+
+    def table(self, name: str) -> TomlTable | None:
+        """The table ``[name]``, if there is one. Raises LocatedError where the key holds something else."""
+        table = self.data.get(name)
+        if table is None:
+            return None
+        if not isinstance(table, dict):
+            raise self.key(name).error(f"expected a table [{name}], got {kind(table)}")
+        return self._table((name,), table, f"[{name}]")
+
+    def tables(self, name: str) -> tuple[TomlTable, ...]:
+        """The tables ``[[name]]``. Raises LocatedError where the key holds something else."""
+        tables = self.data.get(name, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self.key(name).error(f"expected tables [[{name}]], got {kind(tables)}")
+        return tuple(self._table((name, n), table, f"[{name} {n + 1}]") for n, table in enumerate(tables))
+
+    def _table(self, place: KeyPath, table: Mapping[str, object], shown: str) -> TomlTable:
+        settings = (TomlSetting(key, value, self.file, self.line((*place, key)), shown) for key, value in table.items())
+        return TomlTable(shown, self.file, self.line(place), tuple(settings))
 
 
 def read(settings: Mapping[str, TomlSetting], key: str, reader: Callable[[TomlSetting], T], default: T) -> T:
