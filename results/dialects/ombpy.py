@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT
@@ -14,6 +14,7 @@ from omb_py.results.dialects.reading import (
     ImportedRow,
     ImportedTable,
     LogReader,
+    OpenTable,
     Problem,
     check_end,
     decimal,
@@ -58,13 +59,9 @@ _PT2PT = ("latency", "bw", "bibw", "multi_lat")
 
 
 @dataclass(slots=True)
-class _OpenTable:
-    line: int
+class _OpenTable(OpenTable):
     benchmark: str
     unit: str = ""
-    length: int = 0
-    rows: list[ImportedRow] = field(default_factory=list)
-    bad: Problem | None = None
 
 
 class OmbPyText(LogReader[_OpenTable]):
@@ -104,8 +101,6 @@ class OmbPyText(LogReader[_OpenTable]):
         return f"OMB-Py table left out: {where}{problem.text}"
 
     def finish(self, table: _OpenTable) -> ImportedTable:
-        if not table.rows:
-            raise BadTable("no rows")
         return ImportedTable(SOURCE, None, table.benchmark, table.line, len(self.parsed.tables), table.rows)
 
 

@@ -15,6 +15,7 @@ from omb_py.results.dialects.reading import (
     ImportedRow,
     ImportedTable,
     LogReader,
+    OpenTable,
     Problem,
     check_row,
     is_numeric,
@@ -40,17 +41,13 @@ _RATES: Mapping[str, float] = {"MB/sec": MIB, "MiB/sec": MIB, "Gb/sec": 125.0}
 
 
 @dataclass(slots=True)
-class PerftestTable:
+class PerftestTable(OpenTable):
     """A table that is being read."""
 
-    line: int
     title: re.Match[str]
     facts: dict[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
     """Heads of the columns; empty above them."""
-    rows: list[ImportedRow] = field(default_factory=list)
-    bad: Problem | None = None
-    length: int = 0
 
     @property
     def benchmark(self) -> str:
@@ -88,8 +85,6 @@ class PerftestText(LogReader[PerftestTable]):
         return f"table of {table.benchmark} left out: {problem.text}"
 
     def finish(self, table: PerftestTable) -> ImportedTable:
-        if not table.rows:
-            raise BadTable("no rows")
         launch = len(self.parsed.tables)
         return ImportedTable("perftest", None, table.benchmark, table.line, launch, table.rows, table.facts)
 

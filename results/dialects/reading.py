@@ -113,16 +113,17 @@ class TextReader(Protocol):
         """Read the lines from such a start up to that of another tool, or to the end. Never raises."""
 
 
-class OpenTable(Protocol):
+@dataclass(slots=True, kw_only=True)
+class OpenTable:
     """A table that is being read."""
 
-    line: int
+    line: int = field(kw_only=False)
     """Number of its first line."""
-    bad: Problem | None
+    bad: Problem | None = None
     """What excludes it; the first reason counts."""
-    rows: list[Any]
-    length: int
-    """Length of the head, then of the longest row."""
+    rows: list[Any] = field(default_factory=list)
+    length: int = 0
+    """Length of the head, then of the longest row, which shows whether the last line is cut off."""
 
 
 T = TypeVar("T", bound=OpenTable)
@@ -135,6 +136,9 @@ class LogReader(TextReader, Generic[T]):
     closes tables), what a line inside of one means (`inside`), and makes the finished table (`finish`). Each of them
     raises BadTable for doubtful input, which excludes only the table that is open.
     """
+
+    without_rows = "no rows"
+    """Why a table without rows is left out; empty: it is not."""
 
     def __init__(self, context: Context | None = None) -> None:
         self.context = context or Context()
@@ -187,9 +191,9 @@ class LogReader(TextReader, Generic[T]):
             return
         try:
             if table.bad is None:
-                finished = self.finish(table)  # with all rows, which may show that a title is missing
+                finished = self._finished(table)  # with all rows, which may show that a title is missing
                 if self._leave_out_odd(table, row_lines):
-                    finished = self.finish(table)
+                    finished = self._finished(table)
                 self.parsed.tables.append(finished)
                 return
         except BadTable as error:
@@ -197,6 +201,11 @@ class LogReader(TextReader, Generic[T]):
                 return  # each of its rows is named already
             table.bad = Problem(0, str(error))
         self.parsed.problems.append(Problem(table.line, self.left_out(table, table.bad)))
+
+    def _finished(self, table: T) -> ImportedTable:
+        if self.without_rows and not table.rows:
+            raise BadTable(self.without_rows)
+        return self.finish(table)
 
     def _leave_out_odd(self, table: T, row_lines: dict[RowLine, list[Any]]) -> bool:
         """Leave out the rows whose lines are set out unlike the others: they are lines of something else."""

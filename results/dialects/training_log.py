@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from omb_py.results.dialects.log_lines import LogLine
-from omb_py.results.dialects.reading import BadTable, Context, ImportedTable, LogReader, Problem
+from omb_py.results.dialects.reading import BadTable, Context, ImportedTable, LogReader, OpenTable, Problem
 from omb_py.results.dialects.sampled import HIGHER, sampled_row
 
 _FACT = re.compile(r"\s*(?:Model: (?P<model>\S+)|Batch size: (?P<batch>\d{1,9}))\s*")
@@ -16,22 +16,19 @@ _TOTAL = re.compile(r"\s*Total (?P<sample>\w+)/sec on (?P<ranks>\d{1,9}) (?P<dev
 
 
 @dataclass(slots=True)
-class TrainingTable:
+class TrainingTable(OpenTable):
     """A training that is being read."""
 
-    line: int
     facts: dict[str, str]
     rates: list[float] = field(default_factory=list)
     total: re.Match[str] | None = None
-    rows: list[object] = field(default_factory=list)
-    bad: Problem | None = None
-    length: int = 0
 
 
 class HorovodText(LogReader[TrainingTable]):
     """Reader of a training's text."""
 
     name = "Horovod text"
+    without_rows = ""
 
     def __init__(self, context: Context | None = None) -> None:
         super().__init__(context)

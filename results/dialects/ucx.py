@@ -14,11 +14,11 @@ from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import family
 from omb_py.results.dialects.reading import (
     BadRow,
-    BadTable,
     Context,
     ImportedRow,
     ImportedTable,
     LogReader,
+    OpenTable,
     Problem,
     check_end,
     check_row,
@@ -60,25 +60,22 @@ _TESTS: Mapping[str, str] = {
 
 
 @dataclass(slots=True)
-class UcxTable:
+class UcxTable(OpenTable):
     """A run of ucx_perftest that is being read."""
 
-    line: int
     is_csv: bool
     facts: Mapping[str, str]
     """What stands above it, by its name there."""
     is_latency: bool | None
     name: str = ""
     """Of the test, as a batch file calls it."""
-    rows: list[ImportedRow] = field(default_factory=list)
-    bad: Problem | None = None
-    length: int = 0
 
 
 class UcxText(LogReader[UcxTable]):
     """Reader of the text and the CSV of ucx_perftest. The client prints the results, the server what was asked."""
 
     name = "ucx_perftest text"
+    without_rows = "it ended before its result"
 
     def __init__(self, context: Context | None = None) -> None:
         super().__init__(context)
@@ -143,8 +140,6 @@ class UcxText(LogReader[UcxTable]):
         return f"result of ucx_perftest left out: {problem.text}"
 
     def finish(self, table: UcxTable) -> ImportedTable:
-        if not table.rows:
-            raise BadTable("it ended before its result")
         facts = {name: value for name, value in table.facts.items() if name not in ("Test", "Message size")}
         benchmark = str(table.rows[0]["benchmark"])
         return ImportedTable("ucx_perftest", None, benchmark, table.line, len(self.parsed.tables), table.rows, facts)
@@ -193,17 +188,13 @@ _MEMORIES: Mapping[str, str] = {"host": "cpu", "cuda": "cuda", "cuda-managed": "
 
 
 @dataclass(slots=True)
-class UccTable:
+class UccTable(OpenTable):
     """A run of ucc_perftest that is being read."""
 
-    line: int
     collective: str
     facts: dict[str, str] = field(default_factory=dict)
     columns: int = 0
     """Columns of its rows; 0 above the head."""
-    rows: list[ImportedRow] = field(default_factory=list)
-    bad: Problem | None = None
-    length: int = 0
 
 
 class UccText(LogReader[UccTable]):
@@ -237,8 +228,6 @@ class UccText(LogReader[UccTable]):
         return f"table of ucc_perftest, {table.collective}, left out: {problem.text}"
 
     def finish(self, table: UccTable) -> ImportedTable:
-        if not table.rows:
-            raise BadTable("no rows")
         launch = len(self.parsed.tables)
         return ImportedTable("ucc_perftest", None, table.collective, table.line, launch, table.rows, table.facts)
 

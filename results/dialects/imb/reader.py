@@ -19,6 +19,7 @@ from omb_py.results.dialects.reading import (
     ImportedRow,
     ImportedTable,
     LogReader,
+    OpenTable,
     Problem,
     check_row,
     is_numeric,
@@ -81,8 +82,7 @@ class _Launch:
 
 
 @dataclass(slots=True)
-class _OpenTable:
-    line: int
+class _OpenTable(OpenTable):
     name: str
     launch: _Launch
     parameters: dict[str, str] = field(default_factory=dict)
@@ -90,11 +90,8 @@ class _OpenTable:
     threads: int | None = None
     window: int | None = None
     columns: tuple[str, ...] = ()
-    rows: list[ImportedRow] = field(default_factory=list)
-    bad: Problem | None = None
     late: int | None = None
     """Number of a line that reports a time-out."""
-    length: int = 0
 
     @property
     def benchmark(self) -> str:
@@ -184,8 +181,6 @@ class ImbText(LogReader[_OpenTable]):
         return f"table {part.name!r} left out{where}: {problem.text}"
 
     def finish(self, part: _OpenTable) -> ImportedTable:
-        if not part.rows:
-            raise BadTable("no rows")
         launch, preamble = part.launch, part.launch.preamble
         facts = {key: preamble[key] for key in preamble if key in _FACTS}
         started = iso_time(preamble.get("Date", ""), "%a %b %d %H:%M:%S %Y")

@@ -36,6 +36,7 @@ from omb_py.results.dialects.reading import (
     ImportedRow,
     ImportedTable,
     LogReader,
+    OpenTable,
     Problem,
     check_end,
     is_numeric,
@@ -71,20 +72,17 @@ Fixed = tuple[int, int | None, str, str | None, int | None]
 
 
 @dataclass(slots=True)
-class _OpenTable:
-    line: int
+class _OpenTable(OpenTable):
     launch: Launch
     number: int
     fixed: list[str]
     halves: list[list[str]]
     in_ms: bool
-    rows: list[tuple[Fixed, list[Placement]]] = field(default_factory=list)
+    rows: list[tuple[Fixed, list[Placement]]] = field(default_factory=list, kw_only=True)
     checked: bool | None = None
     """The verdict in the footer, for heads whose last column is a difference instead of a count."""
     average: float | None = None
     """The mean busbw in the footer, in GB/s: of numbers that are not rounded as those in the rows are."""
-    bad: Problem | None = None
-    length: int = 0
     named_in: list[str] = field(default_factory=list)
     """Lines above the head that may name the collective: those below are of the next program."""
     begun: str = ""
@@ -266,8 +264,6 @@ class NcclText(LogReader[_OpenTable]):
 
     def finish(self, part: _OpenTable) -> ImportedTable:
         """Make the table, with the collective that the log, the user or the file's name says."""
-        if not part.rows:
-            raise BadTable("no rows")
         launch, context = part.launch, self.context
         if launch.collective is None:
             launch.collective = (

@@ -45,6 +45,7 @@ class OsuReader(LogReader[Building]):
     atomics of several types."""
 
     name = "OMB text"
+    without_rows = ""  # a table says more than that
 
     def __init__(self, context: Context | None = None) -> None:
         super().__init__(context)

@@ -19,6 +19,7 @@ from omb_py.results.dialects.reading import (
     BadTable,
     ImportedRow,
     ImportedTable,
+    OpenTable,
     Problem,
     check_end,
     decimal,
@@ -58,10 +59,9 @@ class Prelude:
 
 
 @dataclass(slots=True)
-class Building:
+class Building(OpenTable):
     """The part of a table that has been read. Doubtful input raises BadTable, which spoils only this table."""
 
-    line: int
     benchmark: str
     version: str | None
     prelude: Prelude
@@ -80,12 +80,8 @@ class Building:
     head_of: str | None = None
     """The type that the head was printed for."""
     window: int | None = None
-    rows: list[ImportedRow] = field(default_factory=list)
     rates: int = 0
     """Number of sizes read of the second table of ``mbw_mr -V``; -1 before its head."""
-    bad: Problem | None = None
-    length: int = 0
-    """Length of the head or the longest row, which shows whether the last line is cut off."""
     rate_table: bool = False
     after_blank: bool = False
     """Whether the last line was blank, as before the title of a collective and never between the types of ``-T``."""
