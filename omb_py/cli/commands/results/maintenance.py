@@ -15,6 +15,7 @@ from omb_py.grammar.values import parse_age, parse_tags
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.store.paths import check_store
 from omb_py.results.store.runs import find_run
+from omb_py.results.units import counted
 
 
 def _older(default: str | None, text: str) -> click.Option:
@@ -78,19 +79,17 @@ def run_prune(
     place = _existing(store)
     ids = [find_run(place, name, on_skip=lambda path, why: None) for name in runs]
     launches = doomed(place, older_than=older, tags=parse_tags(tag), runs=ids, on_skip=_skipped)
-    cells = sum(launch.cells for launch in launches)
+    if yes and launches:
+        prune(place, [launch.launch_id for launch in launches], _skipped)
     for launch in launches:
-        click.echo(
-            f"{'removed' if yes else 'would remove'} {launch.launch_id}, {launch.started_at[:19]}, {launch.cells} cells"
-        )
+        did, cells = "removed" if yes else "would remove", counted(launch.cells, "cell")
+        click.echo(f"{did} {launch.launch_id}, {launch.started_at[:19]}, {cells}")
     if not launches:
         click.echo(f"no launch of {place} is meant by that: see omb-py results list")
         return OK
-    if yes:
-        prune(place, [launch.launch_id for launch in launches], _skipped)
-        click.echo(f"{len(launches)} launches, {cells} cells removed from {place}")
-    else:
-        click.echo(f"{len(launches)} launches, {cells} cells; nothing was removed: repeat with --yes to remove them")
+    total = f"{counted(len(launches), 'launch')}, {counted(sum(launch.cells for launch in launches), 'cell')}"
+    what = f" removed from {place}" if yes else "; nothing was removed: repeat with --yes to remove them"
+    click.echo(f"{total}{what}")
     return OK
 
 

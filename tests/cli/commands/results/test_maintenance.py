@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
+from omb_py.cli.commands.results import maintenance
+from omb_py.errors import EnvironmentProblem
 from omb_py.results.store.paths import files
 from omb_py.results.store.write import write_launch
 from tests.support.rows import row_of
@@ -47,12 +49,22 @@ def test_compact_and_verify(run, store) -> None:
 @pytest.mark.slow
 def test_prune_lists_first(run, store) -> None:
     code, out, _ = run("prune --tag try=2")
-    assert code == 0 and "would remove r1-0, 2026-01-02T12:00:00, 1 cells" in out and "repeat with --yes" in out
+    assert code == 0 and "would remove r1-0, 2026-01-02T12:00:00, 1 cell\n" in out and "repeat with --yes" in out
     assert len(files(store)) == 4
-    assert "1 launches, 1 cells removed" in run("prune --tag try=2 --yes")[1]
+    assert "1 launch, 1 cell removed" in run("prune --tag try=2 --yes")[1]
     assert [path.stem for path in files(store)] == ["r0-0", "r0-1", "r1-1"]
     assert run("prune --run r0 --older-than 1w --yes")[0] == 0 and [p.stem for p in files(store)] == ["r1-1"]
     assert "no launch of" in run("prune --tag try=9")[1]
+
+
+def test_prune_says_removed_only_of_what_it_removed(run, store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> int:
+        raise EnvironmentProblem(f"cannot write to {str(store)!r}: permission denied")
+
+    monkeypatch.setattr(maintenance, "prune", refuse)
+    code, out, err = run("prune --run r0 --yes")
+    assert (code, out) == (3, "") and "permission denied" in err
+    assert len(files(store)) == 4
 
 
 @pytest.mark.parametrize(("line", "says"), [("prune --run r7", "no run 'r7'"), ("compct", "did you mean compact?")])
