@@ -211,6 +211,8 @@ def pip_reason(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     text = (errors or lines[-1:] or ["it failed without a word"])[0]
+    if "(from versions: none)" in text:  # pip says no more, also where it cannot reach an index
+        return f"{text}: is the name right, and can pip reach its index from here?"
     if len(text) <= _REASON_MAX:
         return text
     half = _REASON_MAX // 2  # a list of versions is long, and its end has the newest

@@ -40,6 +40,11 @@ class SideProgram:
         return f"{self.side} ({self.command})"
 
     @property
+    def described(self) -> str:
+        """The command, and what is set for this side."""
+        return f"{self.command} with {self.setting}" if self.setting else self.command
+
+    @property
     def asked_ranks(self) -> int | None:
         """The ranks that the command asks its launcher for; None where no launcher that we can read is asked."""
         match = _RANKS.search(self.command)
@@ -64,8 +69,11 @@ class SideProgram:
         path = self.where.environment(ours).get("PATH", os.defpath)
         if shutil.which(name, path=path) is None:
             folder = Path(name).parent
-            beside = [entry.name for entry in folder.iterdir()] if "/" in name and folder.is_dir() else []
+            entries = folder.iterdir() if "/" in name and folder.is_dir() else ()
+            beside = [entry.name for entry in entries if entry.is_file() and os.access(entry, os.X_OK)]
             near = nearest(Path(name).name, beside) if beside else "give its path"
+            if "/" in name and Path(name).is_file():
+                near = f"it is not executable: chmod +x {shlex.quote(name)}"
             raise UsageError(f"{self.side}: no program {name!r} that can be started: {near}")
 
 

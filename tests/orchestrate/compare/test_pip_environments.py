@@ -163,6 +163,7 @@ def test_the_users_cache_folder() -> None:
         ("", "it failed without a word"),
         ("Killed", "Killed"),
         ("WARNING: a\nERROR: b\nERROR: c\n", "b"),
+        ("ERROR: no x (from versions: none)\n", "no x (from versions: none): is the name right, and can pip reach"),
         (f"ERROR: {'1.0, ' * 200}9.9)", f"{'1.0, ' * 30} … "),
     ],
 )

@@ -63,9 +63,16 @@ def test_the_file_that_is_written_has_a_name_of_its_own() -> None:
 
 def test_a_program_that_is_not_there_is_refused_with_its_neighbour(tmp_path: Path) -> None:
     (tmp_path / "osu_latency").write_text("#!/bin/sh\n")
-    with pytest.raises(UsageError, match="did you mean osu_latency"):
+    (tmp_path / "results").mkdir()
+    with pytest.raises(UsageError, match=f"it is not executable: chmod \\+x {tmp_path}/osu_latency$"):
+        SideProgram("NEW", f"{tmp_path}/osu_latency", HERE).check()
+    with pytest.raises(UsageError, match=r"can be started: give its path$"):
         SideProgram("NEW", f"{tmp_path}/osu_latencyy", HERE).check()
     with pytest.raises(UsageError, match="give its path"):
         SideProgram("NEW", "no-such-program", HERE).check()
     (tmp_path / "osu_latency").chmod(0o755)
+    with pytest.raises(UsageError, match="did you mean osu_latency"):
+        SideProgram("NEW", f"{tmp_path}/osu_latencyy", HERE).check()
+    with pytest.raises(UsageError, match=r"can be started: valid: osu_latency$"):
+        SideProgram("NEW", f"{tmp_path}/other", HERE).check()
     SideProgram("NEW", f"{tmp_path}/osu_latency", HERE).check()
