@@ -132,7 +132,7 @@ def _facts(provenances: Iterable[Provenance]) -> dict[str, set[str]]:
 def _asked(
     base: Iterable[Provenance], new: Iterable[Provenance], rows: Sequence[Mapping[str, object]] | None
 ) -> list[EnvironmentDifference]:
-    """List the variables and options that a comparison set differently on its two sides.
+    """List what a comparison set differently on its two sides: variables, options, modules, and for programs packages.
 
     Such a variable may be on no allow-list, so that it is no fact of the environment.
     """
@@ -142,6 +142,12 @@ def _asked(
             asked = (provenance.get("launch") or {}).get(_ASKED) or {}
             for name, value in (asked.get("set") or {}).items():
                 facts.setdefault(f"variable {name}", set()).add(str(value))
+            given = {"module": " ".join(asked.get("modules") or ())}
+            if "program" in provenance:  # of others the software is recorded
+                given |= {"environment": asked.get("env") or "", "package": " ".join(asked.get("pip") or ())}
+            for name, value in given.items():
+                if value:
+                    facts.setdefault(name, set()).add(value)
             for option in asked.get("options") or ():
                 name, _, value = str(option).removeprefix("--").partition("=")
                 facts.setdefault(f"option {name}", set()).add(value or "given")

@@ -621,7 +621,13 @@ def as_dict(report: CompareReport) -> dict[str, object]:
             "word": launches.word,
             "launches": launches.count,
             "runs": sorted({row["run_id"] for row in launches.rows}),
-            "libraries": sorted({f"{row.get('library')} {row.get('library_version')}" for row in launches.rows}),
+            "libraries": sorted(
+                {
+                    f"{row['library']} {row.get('library_version') or ''}".strip()
+                    for row in launches.rows
+                    if row.get("library")
+                }
+            ),
             "hosts": sorted({host for row in launches.rows for host in row.get("hosts") or ()}),
         }
         for side, launches in zip(SIDES, (report.base, report.new), strict=True)

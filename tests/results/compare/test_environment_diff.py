@@ -70,6 +70,20 @@ def test_what_was_asked_for_and_no_list_allows() -> None:
     ]
 
 
+def test_modules_are_named_and_of_programs_also_packages_and_environments() -> None:
+    def side(modules: list[str], pip: list[str], env: str, **more: object) -> dict[str, Any]:
+        return provenance(launch={"config": {"modules": modules, "pip": pip, "env": env}}, **more)
+
+    old, new = side(["mpi/1", "x"], ["a==1"], "/v1"), side(["mpi/2", "x"], ["a==2"], "/v2")
+    assert list(map(str, differences([old], [new]))) == ["module: mpi/1 x → mpi/2 x"]
+    old, new = {**old, "program": "app"}, {**new, "program": "app"}
+    assert list(map(str, differences([old], [new]))) == [
+        "environment: /v1 → /v2",
+        "module: mpi/1 x → mpi/2 x",
+        "package: a==1 → a==2",
+    ]
+
+
 def test_a_setting_of_a_training_that_nobody_gave_has_its_default() -> None:
     asked = provenance(launch={"config": {"options": ["--parallel=fsdp"]}})
     sides = ({**row(), "parameters": {"workload": "mlp:batch=2,parallel=ddp"}}, row())
