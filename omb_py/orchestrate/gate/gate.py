@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,9 +13,11 @@ from omb_py.orchestrate.gate.gate_file import Gate, GateCommand
 from omb_py.orchestrate.programs.session import ProgramsDesign, compare_programs
 from omb_py.orchestrate.running.interrupts import resumable
 from omb_py.results.compare.false_alarm_rate import keep
+from omb_py.results.compare.judge import OPEN
 from omb_py.results.compare.no_verdict import NO_VERDICT_WORD
 from omb_py.results.compare.report import CompareReport, as_dict, document_of, exit_code, headline
 from omb_py.results.document import CaseResult, Document, TextTable
+from omb_py.results.repro_command import storing
 from omb_py.results.units import counted
 
 _TAG = "gate"
@@ -101,8 +104,8 @@ def gate_document(report: GateReport, advisory: bool = False) -> Document:
     """
     gate, code = report.gate, report.code
     counts = [f"{outcome.command.name}: {_line(outcome)}" for outcome in report.outcomes]
-    repeat = f"repeat it: omb-py gate {gate.file}"
-    shown = [f"omb-py compare {o.report.run_id} --store {report.store}" for o in report.outcomes if o.report]
+    repeat = f"repeat it: {storing(shlex.join(['omb-py', 'gate', gate.file]), report.store)}"
+    shown = [storing(f"omb-py compare {o.report.run_id}", report.store) for o in report.outcomes if o.report]
     notes = [repeat, *([f"one command in full: {shown[0]}"] if shown else [])]
     if advisory and code:
         notes.append(f"advisory: the exit code is 0; without --advisory it is {code}")
@@ -113,7 +116,7 @@ def gate_document(report: GateReport, advisory: bool = False) -> Document:
     ]
     return Document(
         f"omb-py gate {gate.name}",
-        f"{gate.name}: {_word(code)}",
+        f"{gate.name}: {_word(report)}",
         OK if advisory else code,
         lambda: _data(report),
         counts,
@@ -132,10 +135,13 @@ def _line(outcome: CommandOutcome) -> str:
     return f"{headline(outcome.report)}; {launches} launches a side"
 
 
-def _word(code: int) -> str:
-    return {NEGATIVE: "SLOWER", NO_VERDICT: NO_VERDICT_WORD, INCONCLUSIVE: "UNCLEAR", OK: "nothing is slower"}.get(
-        code, "FAILED"
-    )
+def _word(report: GateReport) -> str:
+    words = {NEGATIVE: "SLOWER", NO_VERDICT: NO_VERDICT_WORD, INCONCLUSIVE: "UNCLEAR", OK: "nothing is slower"}
+    counts = [outcome.report.counts for outcome in report.outcomes if outcome.report]
+    open_cells = sum(of_command[word] for of_command in counts for word in OPEN)
+    if report.code == OK and open_cells:
+        return f"nothing is shown to be slower, and {counted(open_cells, 'cell')} undecided"
+    return words.get(report.code, "FAILED")
 
 
 def _changes(report: GateReport) -> TextTable:

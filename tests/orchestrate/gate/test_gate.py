@@ -57,6 +57,15 @@ def test_a_command_that_measured_nothing_is_never_green(osu: Osu, tmp_path: Path
     assert any("empty" in problem and "printed nothing" in problem for problem in document.problems)
 
 
+def test_a_gate_that_could_not_decide_says_so(osu: Osu, tmp_path: Path) -> None:
+    report = gated(
+        tmp_path, ("wide", osu(1, "8", "a"), osu(1, "8", "b")), top='rounds = 1\nlaunches = 6\ndelta = "0.01%"'
+    )
+    document = gate_document(report)
+    assert (document.exit_code, document.headline) == (OK, "gate: nothing is shown to be slower, and 1 cell undecided")
+    assert any(note.startswith("repeat it: omb-py gate ") and " --store " in note for note in document.notes)
+
+
 def test_an_advisory_gate_says_all_and_fails_nothing(osu: Osu, tmp_path: Path) -> None:
     document = gate_document(gated(tmp_path, ("empty", "true", "false")), advisory=True)
     assert document.exit_code == OK
