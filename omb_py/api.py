@@ -113,8 +113,8 @@ def compare(
     launches: int = 10,
     rounds: int = 3,
     budget: float | None = None,
-    delta: float = 0.03,
-    tail_delta: float = 0.10,
+    delta: float | None = None,
+    tail_delta: float | None = None,
     seed: int | None = None,
     strict: bool = False,
     trust_sides: bool = False,
@@ -129,8 +129,8 @@ def compare(
         launches: launches of each measured side in each round.
         rounds: 1 to 3; cells that are UNCLEAR are measured again. Stored sides have the rounds that were made.
         budget: seconds for all launches of measured sides, which then choose them; None: `launches` a round.
-        delta: smallest change of a median that matters, as a share.
-        tail_delta: smallest change of a tail that matters, as a share.
+        delta: smallest change of a median that matters, as a share; None: 0.03, or that of the stored comparison.
+        tail_delta: smallest change of a tail that matters, as a share; None: 0.10, or that of the stored comparison.
         seed: seed of the order of cells; None: it is drawn, and stored.
         strict: `exit_code` is 4 if a cell is UNCLEAR, LIKELY or NOT COMPARABLE.
         trust_sides: stored sides that were not interleaved are judged as if they had been, and nothing is LIKELY.
@@ -144,7 +144,9 @@ def compare(
 
     if isinstance(base, str) and not isinstance(new, Side):
         names = [base] if new is None else [base, new]
-        report = compare_stored(names, Path(store), declared_rules(delta, tail_delta, 1, trust_sides))
+        rules = declared_rules(delta, tail_delta, 1, trust_sides)
+        asked = [name for name, value in (("delta", delta), ("tail_delta", tail_delta)) if value is not None]
+        report = compare_stored(names, Path(store), rules, asked=asked)
     elif isinstance(base, Side) and isinstance(new, Side):
         report = _measured(base, new, declared_rules(delta, tail_delta, rounds), launches, Path(store), seed, budget)
     else:

@@ -39,8 +39,9 @@ class CompareOptions:
 
     launches: int
     rounds: int
-    delta: float
-    tail_delta: float
+    delta: float | None
+    """None: the usual one, or that of a stored comparison; so is the next."""
+    tail_delta: float | None
     seed: int | None
     strict: bool
     form: str
@@ -60,6 +61,11 @@ class CompareOptions:
     def rules(self) -> CompareRules:
         """The rules of the comparison. Raises UsageError."""
         return declared_rules(self.delta, self.tail_delta, self.rounds, self.trust_sides)
+
+    @property
+    def asked(self) -> list[str]:
+        """The fields of the rules that were given."""
+        return [name for name in ("delta", "tail_delta") if getattr(self, name) is not None]
 
     def check_measured(self) -> None:
         """Raises UsageError where an option is only for sides that are stored."""
@@ -119,7 +125,8 @@ def _compare_stored(words: Sequence[str], options: CompareOptions) -> CompareRep
         own = [name for param in click.get_current_context().command.params for name in param.opts]
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
     # further rounds need fresh launches, and stored sides get none; both sides may come to the same file
-    return compare_stored(words, options.folder, replace(options, rounds=1).rules, on_skip=cache(skipped))
+    rules = replace(options, rounds=1).rules
+    return compare_stored(words, options.folder, rules, on_skip=cache(skipped), asked=options.asked)
 
 
 def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:

@@ -12,6 +12,7 @@ from omb_py.cli.help import tool_option
 from omb_py.cli.option_params import ParsedType, word
 from omb_py.errors import UsageError
 from omb_py.results.dialects.imb.names import benchmark_of
+from omb_py.results.repro_command import storing
 from omb_py.results.store.filters import parse_filters
 from omb_py.results.store.paths import is_store
 from omb_py.suites import BENCHMARKS
@@ -59,7 +60,7 @@ def benchmark_name(command: str, word: str) -> str:
     if is_store(word):
         raise UsageError(
             f"{word} is a folder; {command} takes a benchmark of it: omb-py {command} BENCHMARK --store {word} "
-            f"(omb-py results list --store {word})"
+            f"({storing('omb-py results list', word)})"
         )
     name = word.lower().removeprefix("osu_")
     ours = benchmark_of(name)

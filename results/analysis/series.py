@@ -16,6 +16,7 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.checks import pair_sweeps
 from omb_py.results.compare.match import SIDE_TAG
 from omb_py.results.compare.tags import leave_unusual_phases_out
+from omb_py.results.repro_command import storing
 from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC_COLUMNS
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
 from omb_py.results.statistics.nights import nights_of
@@ -99,7 +100,7 @@ def rows_of(
     cells = timed(leave_unusual_phases_out(rows))
     if cells:
         return cells
-    measure = f"measure with omb-py {benchmark} --store {place}"
+    measure = f"measure with {storing(f'omb-py {benchmark}', store)}"
     check_measured(store, benchmark)
     if rows:
         raise UsageError(
@@ -111,7 +112,7 @@ def rows_of(
 
 def check_measured(store: str | Path, benchmark: str) -> None:
     """Raise UsageError where the store has no cell of a benchmark, with the nearest that it has."""
-    place, measure = str(store), f"measure with omb-py {benchmark} --store {store}"
+    place, measure = str(store), f"measure with {storing(f'omb-py {benchmark}', store)}"
     known = load_table(store, columns=("benchmark",), on_skip=lambda path, why: None)["benchmark"].unique().to_pylist()
     if not known:
         raise UsageError(f"the store {place!r} is empty: {measure}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, cast
 
 from omb_py.results.compare import tags
 from omb_py.results.compare.interleaved import MOST_ROUNDS
-from omb_py.results.compare.judge import CompareRound, Launched
+from omb_py.results.compare.judge import CompareRound, CompareRules, Launched
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
 from omb_py.results.statistics.nights import days_of
 from omb_py.results.store.keys import COMPARED
@@ -27,8 +27,8 @@ ROUNDS_TAG = tags.COMPARE_ROUNDS
 SIDE_TAG = tags.COMPARE_SIDE
 PAIR_TAG = tags.COMPARE_PAIR
 """Tag of a row of a comparison: the number of its pair of launches, whose order was drawn at random."""
-ALPHA_TAG = tags.COMPARE_ALPHA
-"""Tag of a row of a comparison whose chance of a false verdict is not the usual one."""
+_RULE_TAGS = {"alpha": tags.COMPARE_ALPHA, "delta": tags.COMPARE_DELTA, "tail_delta": tags.COMPARE_TAIL_DELTA}
+"""Field of the rules of a comparison, and the tag of its rows where it is not the usual one."""
 WORK_TAG = tags.COMPARE_WORK
 """Tag of a row of a comparison that is about workloads: they have other programs, and do the same work."""
 SOURCE = "source"
@@ -263,11 +263,34 @@ def rounds_of(rows: Iterable[Row]) -> int:
     return max((_counted(row, ROUNDS_TAG) for row in rows), default=1)
 
 
-def alpha_of(rows: Iterable[Row], usual: float) -> float:
-    """The chance of a false verdict that was declared for a stored comparison; `usual` where none was."""
-    texts = {dict(row.get("tags") or {}).get(ALPHA_TAG, "") for row in rows}
-    declared = [float(text) for text in texts if _SHARE.fullmatch(text)]
-    return min((alpha for alpha in declared if 0 < alpha < 1), default=usual)
+def rule_tags(rules: CompareRules) -> dict[str, str]:
+    """The tags by which a stored comparison keeps the rules that are not the usual ones."""
+    usual = CompareRules()
+    values = {name: (getattr(rules, name), getattr(usual, name)) for name in _RULE_TAGS}
+    return {_RULE_TAGS[name]: f"{value:.20f}" for name, (value, other) in values.items() if value != other}
+
+
+def declared_rules_of(rows: Collection[Row], usual: CompareRules, asked: Collection[str] = ()) -> CompareRules:
+    """The rules by which a stored comparison was judged.
+
+    Args:
+        rows: those of both its sides.
+        usual: rules where it declared none.
+        asked: fields of `usual` that stay, whatever was declared.
+    """
+
+    def declared(name: str, otherwise: float) -> float:
+        texts = {dict(row.get("tags") or {}).get(_RULE_TAGS[name], "") for row in rows}
+        values = [value for value in map(float, filter(_SHARE.fullmatch, texts)) if 0 < value < 1]
+        return otherwise if name in asked else min(values, default=otherwise)
+
+    return replace(
+        usual,
+        rounds=rounds_of(rows),
+        alpha=declared("alpha", usual.alpha),
+        delta=declared("delta", usual.delta),
+        tail_delta=declared("tail_delta", usual.tail_delta),
+    )
 
 
 def _counted(row: Row, tag: str, least: int = 1) -> int:

@@ -20,6 +20,10 @@ COMPARE_SIDE: Final = "compare_side"
 COMPARE_PAIR: Final = "compare_pair"
 COMPARE_ALPHA: Final = "compare_alpha"
 """The chance of a false verdict that one of several comparisons was given, as each setting's in a tuning's proof."""
+COMPARE_DELTA: Final = "compare_delta"
+"""The smallest change of a median that mattered in a comparison, where it was not the usual one."""
+COMPARE_TAIL_DELTA: Final = "compare_tail_delta"
+"""The smallest change of a tail that mattered, where it was not the usual one."""
 COMPARE_WORK: Final = "compare_work"
 """What both sides of a comparison do, where it is about the workloads that do it."""
 LINKS_PART: Final = "links_part"
@@ -48,6 +52,8 @@ BOOKKEEPING: Final = frozenset(
         COMPARE_ROUNDS,
         COMPARE_PAIR,
         COMPARE_ALPHA,
+        COMPARE_DELTA,
+        COMPARE_TAIL_DELTA,
         COMPARE_WORK,
         LINKS_PART,
         TUNE_BLOCK,

@@ -62,7 +62,7 @@ def command() -> click.Command:
                 heading, "--option", "SIDE:O=V", "Option of the benchmark for one side, as NEW:binding=mpi4py.", "none"
             ),
             *_programs(),
-            *_design(),
+            *_design(earlier="; of a stored comparison its own"),
             tool_option(
                 VERDICTS,
                 "--trust-sides",
@@ -174,7 +174,8 @@ def reading_options() -> list[click.Parameter]:
     ]
 
 
-def _design() -> list[click.Parameter]:
+def _design(earlier: str = "") -> list[click.Parameter]:
+    """Options of the verdicts; `earlier` says which default a comparison that is looked at again has."""
     heading = VERDICTS
     return [
         tool_option(
@@ -198,16 +199,14 @@ def _design() -> list[click.Parameter]:
         tool_option(
             heading,
             "--delta P",
-            "Smallest change of a median that matters, as 3%. (default: 3%)",
+            f"Smallest change of a median that matters, as 3%. (default: 3%{earlier})",
             ParsedType("fraction", parse_fraction),
-            default=0.03,
         ),
         tool_option(
             heading,
             "--tail-delta P",
-            "Smallest change of a tail that matters. (default: 10%)",
+            f"Smallest change of a tail that matters. (default: 10%{earlier})",
             ParsedType("fraction", parse_fraction),
-            default=0.10,
         ),
         tool_option(
             heading,

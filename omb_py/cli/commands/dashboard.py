@@ -14,6 +14,7 @@ from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, store_is_given, table_option, whole
 from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.results.repro_command import storing
 
 DEFAULT_PORT = 8050
 _BACKLOG = 1024
@@ -68,7 +69,7 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
         click.echo(f"omb-py: from your own machine: {tunnel}, then the same address there", err=True)
     if not len(data.frame):
         click.echo(
-            f"omb-py: the store is empty; new launches are shown as they land: omb-py allreduce --store {folder}",
+            f"omb-py: the store is empty; new launches are shown as they land: {storing('omb-py allreduce', folder)}",
             err=True,
         )
     with listening:

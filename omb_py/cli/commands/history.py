@@ -134,7 +134,8 @@ def _too_few(cell: series.Series, rows: Sequence[TimedRow], unit: Kind | None, p
     kind = unit or kind_of(cell.points)
     what, more = too_few(cell, kind), LEAST - len(units_of(cell.points, kind))
     if cell.facts["source"] != OURS:
-        return f"{what}; import {more} more of {cell.facts['source']}: omb-py results import FILE… --store {place}"
+        line = storing("omb-py results import FILE…", place)
+        return f"{what}; import {more} more of {cell.facts['source']}: {line}"
     launches = {point.launch_id for point in cell.points}
     own = [row for row in rows if row["launch_id"] in launches and row["size_bytes"] in cell.sizes]
     if kind == "launch":

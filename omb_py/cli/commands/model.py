@@ -17,6 +17,7 @@ from omb_py.printing.analyses import cells_table, scaled_table, segments_table
 from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import cost_model, series
 from omb_py.results.analysis.series import TimedRow
+from omb_py.results.repro_command import storing
 from omb_py.suites import find
 
 _MODELS = 8
@@ -56,7 +57,7 @@ def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, s
     place, name = store or DEFAULT_STORE, benchmark_name("model", name)
     rows = series.rows_of(place, name, filters(where), skipped)
     if ranks is not None:
-        return _predictions(rows, ranks, form, f"omb-py {name} -n {{ranks}} --store {place}")
+        return _predictions(rows, ranks, form, storing(f"omb-py {name} -n {{ranks}}", place))
     try:
         models = cost_model.models(rows, _messages(place))
     except cost_model.TooFewSizes as error:
@@ -65,14 +66,15 @@ def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, s
                 f"{name} has no message size, so there is no model over sizes: omb-py model {name} --predict RANKS "
                 "is of its times over ranks"
             ) from None
-        raise UsageError(f"{error}; measure more with omb-py {name} -m 1:4M --store {place}") from None
+        raise UsageError(f"{error}; measure more with {storing(f'omb-py {name} -m 1:4M', place)}") from None
     if form == "json":
         click.echo(json.dumps([cost_model.as_json(model) for model in models[:_MODELS]], indent=1))
     else:
         _print(models[:_MODELS])
     if any(model.message is None and model.cells[0].bound_us is None for model in models):
         click.echo(
-            f"omb-py: no lower bound without messages between two ranks: measure omb-py latency -n 2 --store {place}",
+            "omb-py: no lower bound without messages between two ranks: measure "
+            f"{storing('omb-py latency -n 2', place)}",
             err=True,
         )
     if len(models) > _MODELS:

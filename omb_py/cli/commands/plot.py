@@ -12,6 +12,7 @@ from omb_py.cli.output import check_files, output_path, write_file
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
 from omb_py.errors import ENVIRONMENT, OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.results.repro_command import storing
 
 OVER = {"size": "ranks", "ranks": "ranks", "gpus": "devices"}
 """What can stand on the x axis, and the column that counts in it."""
@@ -119,7 +120,7 @@ def run_plot(
         skipped(Path(file), why)
     if not len(cells.rows):
         check_measured(place, name)
-        raise UsageError(f"no cell of {name} fits {' '.join(where)}: omb-py results show --store {place}")
+        raise UsageError(f"no cell of {name} fits {' '.join(where)}: {storing('omb-py results show', place)}")
     column = OVER[over]
     if over == "size" and bool((cells.timed["devices"].fillna(0) > 0).all()):
         column = "devices"

@@ -14,6 +14,7 @@ from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.grammar.values import parse_number
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.workloads import describe
+from omb_py.results.repro_command import storing
 from omb_py.suites.workloads.families import FAMILIES, Workload, parse_workload
 from omb_py.suites.workloads.memory import needed, verdict
 
@@ -127,7 +128,7 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
     if not forecasts:
         raise UsageError(
             f"no sweep at {ranks} ranks and no step of {workload.text} in {str(store)!r}: run "
-            f"omb-py allreduce -n {ranks} -T float32 -l --store {store} first"
+            f"{storing(f'omb-py allreduce -n {ranks} -T float32 -l', store)} first"
         )
     if form == "json":
         plain = [

@@ -7,6 +7,7 @@ from functools import partial
 from omb_py.errors import INCONCLUSIVE, OK
 from omb_py.orchestrate.bisect.search import Bisection, TriedCommit
 from omb_py.results.document import Document, TextTable
+from omb_py.results.repro_command import storing
 from omb_py.results.units import counted
 
 _HEADS = ("commit", "subject", "verdict", "ratio", "interval", "launches")
@@ -29,7 +30,7 @@ def bisect_document(found: Bisection) -> Document:
     notes = [
         f"{counted(len(found.tried) + 1, 'comparison')} with {commits.good}, {launches} launches a side",
         f"the builds are kept in {found.design.builds.folder}; when they are removed: git worktree prune",
-        f"--good and --bad in full: omb-py compare {found.ends.run_id} --store {found.design.store}",
+        f"--good and --bad in full: {storing(f'omb-py compare {found.ends.run_id}', found.design.store)}",
     ]
     return Document(
         "omb-py bisect",

@@ -9,7 +9,7 @@ from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListen
 from omb_py.orchestrate.compare.pilot import Pilot
 from omb_py.orchestrate.compare.stored_pairs import StoredPairs
 from omb_py.results.compare.judge import CompareRules
-from omb_py.results.compare.match import ALPHA_TAG, PAIR_TAG, PILOT_ROUND, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side
+from omb_py.results.compare.match import PAIR_TAG, PILOT_ROUND, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, rule_tags
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted
 
@@ -67,6 +67,4 @@ class ResumableMeasurer(CompareListener):
     def tags(self, side: Side, number: int, pair: int) -> dict[str, str]:
         """The tags by which the rows of a launch are found again."""
         tags = {SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
-        if self.rules.alpha != CompareRules().alpha:
-            tags[ALPHA_TAG] = f"{self.rules.alpha:.20f}"
-        return tags
+        return {**tags, **rule_tags(self.rules)}

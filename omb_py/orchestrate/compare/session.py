@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -44,7 +43,9 @@ from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import PILOT_ROUND, SIDES, WORK_TAG, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
 from omb_py.results.compare.select_launches import SideLaunches
+from omb_py.results.repro_command import storing
 from omb_py.results.store.keys import digest
+from omb_py.results.units import counted
 
 DEFAULT_LAUNCHES = USUAL
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
@@ -297,7 +298,7 @@ def compare_once(
         ranks = max(plan.ranks for plan in measurer.base_plans)
         report.machine = machine_facts(machine, run.command.other_cores, ranks)
     forget_design(store, run.run_id)
-    run.note(f"stored as run {run.run_id}: omb-py compare {run.run_id} shows it again")
+    run.note(f"stored as run {run.run_id}: {storing(f'omb-py compare {run.run_id}', store)} shows it again")
     return report
 
 
@@ -403,9 +404,9 @@ def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
 
 def _kept_text(measurer: Measurer) -> str:
     counts = {side: len({row["launch_id"] for row in measurer.rows[side]}) for side in SIDES}
-    done = " and ".join(f"{count} launches of {side}" for side, count in counts.items())
+    done = " and ".join(f"{counted(count, 'launch')} of {side}" for side, count in counts.items())
     store = measurer.sides["BASE"].requests[0].store
     run_id = measurer.main.run_id
-    judge = f", omb-py compare {run_id} --store {shlex.quote(str(store))} judges them"
+    judge = f", {storing(f'omb-py compare {run_id}', store)} judges them"
     so_far = judge if min(counts.values()) >= FEWEST else ""
     return f"What was measured is kept in {store}, run {run_id}: {done}{so_far}; --resume={run_id} measures the rest"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from omb_py.errors import UsageError
@@ -11,7 +10,7 @@ from omb_py.orchestrate.launching.machine_state import stored_facts
 from omb_py.results.compare.cell_names import name
 from omb_py.results.compare.interleaved import MOST_ROUNDS
 from omb_py.results.compare.judge import CompareRules
-from omb_py.results.compare.match import PROGRAM, SOURCE, alpha_of, rounds_of
+from omb_py.results.compare.match import PROGRAM, SOURCE, declared_rules_of
 from omb_py.results.compare.report import CompareReport, fields_text, report_of
 from omb_py.results.compare.select_launches import check_apart, is_folder_of_logs, read_comparison, read_side
 from omb_py.results.repro_command import measuring
@@ -20,12 +19,14 @@ from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.row import Row
 
 
-def declared_rules(delta: float, tail_delta: float, rounds: int, trust_sides: bool = False) -> CompareRules:
+def declared_rules(
+    delta: float | None, tail_delta: float | None, rounds: int, trust_sides: bool = False
+) -> CompareRules:
     """Declare the rules of a comparison before anything is judged. Raises UsageError on too many rounds.
 
     Args:
-        delta: smallest change of a median that matters, as a share.
-        tail_delta: smallest change of a tail that matters, as a share.
+        delta: smallest change of a median that matters, as a share; None: the usual one.
+        tail_delta: smallest change of a tail that matters, as a share; None: the usual one.
         rounds: most rounds of measuring.
         trust_sides: as of :class:`CompareRules`.
     """
@@ -33,19 +34,30 @@ def declared_rules(delta: float, tail_delta: float, rounds: int, trust_sides: bo
         raise UsageError(
             f"--rounds {rounds}: at most {MOST_ROUNDS}, since every round is one more chance of a false alarm"
         )
-    return CompareRules(delta=delta, tail_delta=tail_delta, rounds=rounds, trust_sides=trust_sides)
+    usual = CompareRules()
+    return CompareRules(
+        delta=usual.delta if delta is None else delta,
+        tail_delta=usual.tail_delta if tail_delta is None else tail_delta,
+        rounds=rounds,
+        trust_sides=trust_sides,
+    )
 
 
 def compare_stored(
-    names: Sequence[str], store: Path, rules: CompareRules, on_skip: OnSkip | None = None
+    names: Sequence[str],
+    store: Path,
+    rules: CompareRules,
+    on_skip: OnSkip | None = None,
+    asked: Collection[str] = (),
 ) -> CompareReport:
     """Compare stored launches.
 
     Args:
         names: BASE and NEW, or the run of a comparison that measured both.
         store: folder of the launches, unless a name is the folder of another store.
-        rules: rules with one round; a run of a comparison has the rounds that it made.
+        rules: rules with one round; a run of a comparison is judged by those that it declared.
         on_skip: as of :func:`omb_py.results.store.read.load`.
+        asked: fields of `rules` that hold for a run of a comparison too.
 
     Raises:
         UsageError: there are no such launches, there are no names or more than two, or nothing can be compared.
@@ -54,8 +66,7 @@ def compare_stored(
         raise UsageError(f"{names[0]} is a folder of logs, which is one side: name the other too, as NEW")
     if len(names) == 1:
         base, new = read_comparison(names[0], store, on_skip)
-        rows = [*base.rows, *new.rows]
-        rules = replace(rules, rounds=rounds_of(rows), alpha=alpha_of(rows, rules.alpha))
+        rules = declared_rules_of([*base.rows, *new.rows], rules, asked)
     elif len(names) == 2:
         base, new = (read_side(name, store, on_skip=on_skip) for name in names)
         check_apart(base, new)

@@ -37,6 +37,7 @@ from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import PILOT_ROUND, SIDES, Side, differing, from_row
 from omb_py.results.compare.report import CompareReport, fields_text, report_of
 from omb_py.results.compare.select_launches import SideLaunches
+from omb_py.results.repro_command import storing
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.paths import REPORTS
@@ -44,6 +45,7 @@ from omb_py.results.store.provenance import Provenance
 from omb_py.results.store.redact import allowed_environment, redact_text
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import check_writable, write_atomically, write_launch
+from omb_py.results.units import counted
 
 DEFAULT_TIMEOUT_S = 600.0
 _KEPT_BYTES = 64 << 10
@@ -146,7 +148,7 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
     finally:
         del held
     forget_design(design.store, run_id)
-    design.note(f"stored as run {run_id}: omb-py compare {run_id} shows it again")
+    design.note(f"stored as run {run_id}: {storing(f'omb-py compare {run_id}', design.store)} shows it again")
     return report
 
 
@@ -170,7 +172,7 @@ def _kept(measurer: ProgramMeasurer) -> str:
     if not any(counts):
         forget_design(measurer.design.store, measurer.run_id)
         return ""
-    done = " and ".join(f"{count} launches of {side}" for side, count in zip(SIDES, counts, strict=True))
+    done = " and ".join(f"{counted(count, 'launch')} of {side}" for side, count in zip(SIDES, counts, strict=True))
     run_id = measurer.run_id
     return (
         f"what was measured is kept in {measurer.design.store}, run {run_id}: {done}; --resume={run_id} "
@@ -342,7 +344,7 @@ class ProgramMeasurer(ResumableMeasurer):
 
     def launches(self, side: Side) -> SideLaunches:
         """The launches of a side, for the report."""
-        return SideLaunches(str(self.design.programs[side].command), self.rows[side], self.provenances[side])
+        return SideLaunches(self.design.programs[side].described, self.rows[side], self.provenances[side])
 
 
 def _quoted(ended: Execution) -> str:

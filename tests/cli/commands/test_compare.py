@@ -156,7 +156,7 @@ def test_one_broken_side_is_named_and_what_was_measured_is_kept(run, tmp_path: P
     last, hint = err.splitlines()[-2:]
     assert code == 3 and out == ""
     assert last.startswith("omb-py: error: side NEW (--mock=die=1) is broken: ")
-    assert "What was measured is kept in" in last and "1 launches of BASE and 0 launches of NEW" in last
+    assert "What was measured is kept in" in last and "1 launch of BASE and 0 launches of NEW" in last
     assert hint.startswith("omb-py: to go on: omb-py compare --resume=")
     assert len(load(tmp_path)) == 2
 

@@ -46,6 +46,6 @@ def test_a_side_whose_launcher_fails_is_named(tmp_path: Path, capsys: pytest.Cap
     assert main([*line.split(), "--store", str(tmp_path)]) == 3
     error, hint = capsys.readouterr().err.splitlines()[-2:]
     assert "side NEW (--launcher-args=--no-such-option) is broken" in error
-    assert "1 launches of BASE and 0 launches of NEW" in error
+    assert "1 launch of BASE and 0 launches of NEW" in error
     assert hint.startswith("omb-py: to go on: omb-py compare --resume=")
     assert len(load(tmp_path)) == 1

@@ -21,7 +21,7 @@ from omb_py.orchestrate.running.resume import find_unfinished
 from omb_py.orchestrate.supervision.processes import identify
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import SIDES
-from omb_py.results.compare.report import document_of, exit_code, headline, overall
+from omb_py.results.compare.report import as_dict, document_of, exit_code, headline, overall
 from omb_py.results.dialects.named_metrics import parse_metric
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files, load
@@ -45,6 +45,22 @@ def test_a_program_that_is_slower_is_found_stored_and_shown_again(osu: Osu, desi
     assert facts["run"]["exit_code"] == 0
     assert facts["run"]["elapsed_s"] > 0
     assert facts["run"]["output"].startswith("# OSU MPI Latency Test")
+
+
+def test_a_report_shown_again_has_the_tolerance_it_was_measured_with(osu: Osu, design: Make, tmp_path: Path) -> None:
+    report = compare_programs(design(osu(1, "8"), osu(1.1, "8"), rules=CompareRules(delta=0.3)))
+    assert [overall(judged) for judged in report.judged] == ["SAME"]
+    names, store = [str(report.run_id)], tmp_path / "store"
+    assert compare_stored(names, store, CompareRules()).judged == report.judged
+    assert headline(compare_stored(names, store, CompareRules(), asked=["delta"])) == "1 slower"
+
+
+def test_the_sides_of_one_command_are_named_with_what_is_set(osu: Osu, design: Make) -> None:
+    asked = design(osu(1, "8"), osu(1, "8"))
+    asked = replace(asked, programs={s: replace(p, setting=f"mpi/{s}") for s, p in asked.programs.items()})
+    report = compare_programs(replace(asked, may_be_equal=True, launches=2))
+    assert [s.word.rpartition(" with ")[2] for s in (report.base, report.new)] == ["mpi/BASE", "mpi/NEW"]
+    assert as_dict(report)["sides"]["BASE"]["libraries"] == []  # type: ignore[index]
 
 
 @pytest.mark.slow

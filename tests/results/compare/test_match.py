@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import (
     COLUMNS,
     PAIR_TAG,
@@ -12,12 +14,13 @@ from omb_py.results.compare.match import (
     ROUND_TAG,
     ROUNDS_TAG,
     Matched,
-    alpha_of,
+    declared_rules_of,
     differing,
     from_row,
     match,
     round_of,
     rounds_of,
+    rule_tags,
 )
 from omb_py.results.store.keys import COMPARED, comparability_key
 
@@ -106,10 +109,18 @@ def test_nights_are_told_where_the_sides_did_not_take_turns(row: Make) -> None:
 
 def test_a_strange_part_of_the_error_rate_is_not_believed(row: Make) -> None:
     def alpha(text: str) -> float:
-        return alpha_of([row(tags={"compare_alpha": text})], 0.01)
+        return declared_rules_of([row(tags={"compare_alpha": text})], CompareRules()).alpha
 
     assert alpha("0.005") == 0.005 and alpha("1e-3") == 0.01 and alpha("0.0005") == 0.0005
     assert {alpha(text) for text in ("", "nan", "0.0", "1.5", "-0.1", "x", "1e400")} == {0.01}
+
+
+def test_a_stored_comparison_keeps_the_rules_it_was_judged_by_unless_others_are_asked_for(row: Make) -> None:
+    rules = CompareRules(alpha=0.005, delta=0.2, tail_delta=0.5)
+    rows = [row(tags=rule_tags(rules))]
+    assert declared_rules_of(rows, CompareRules()) == rules
+    assert declared_rules_of(rows, CompareRules(delta=0.03), asked=["delta"]) == replace(rules, delta=0.03)
+    assert rule_tags(CompareRules()) == {}
 
 
 def test_rounds_are_kept_apart(row: Make) -> None:
