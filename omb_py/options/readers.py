@@ -116,6 +116,8 @@ def parse_folder(text: str) -> Path:
     """The folder of a store. Raises UsageError where it has no name."""
     if not text.strip():
         raise UsageError(f"--store needs a folder, as ./{DEFAULT_STORE}; to store nothing, --no-store")
+    if text.startswith("-"):
+        raise UsageError(f"--store needs a folder, not the option {text}: a folder of this name is ./{text}")
     return Path(text).expanduser()
 
 

@@ -110,7 +110,7 @@ class AtEnd(Printer):
                 if len({(row["backend"], row.get("device")) for row in rows}) > 1:
                     rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
                 table = partial(results_table, rows, None)
-                console.print(fitted(table, SPARE, console, "csv"))
+                console.print(fitted(table, SPARE, console, "csv"), crop=False)
                 for text in sentences(rows):
                     console.print(Text(text))
             return

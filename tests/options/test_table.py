@@ -12,7 +12,7 @@ from omb_py.engine.program.benchmark import Sampling, cell_from
 from omb_py.errors import UsageError
 from omb_py.options import table
 from omb_py.options.option import Defaults, Option
-from omb_py.options.readers import comma_list, whole
+from omb_py.options.readers import comma_list, parse_folder, whole
 from omb_py.options.request import Launching, Printing, Repetition, Request, usual_device
 from omb_py.options.table import (
     TABLE,
@@ -171,3 +171,9 @@ def test_a_closed_list_refuses_other_words() -> None:
     assert reader.parse("Rank0,memory") == ("rank0", "memory")
     with pytest.raises(UsageError, match="unknown report 'bogus': valid: memory, rank0"):
         reader.parse("rank0,bogus")
+
+
+def test_a_forgotten_folder_is_not_the_next_option() -> None:
+    with pytest.raises(UsageError, match=r"--store needs a folder, not the option --quiet: .* is \./--quiet$"):
+        parse_folder("--quiet")
+    assert str(parse_folder("./--quiet")) == "--quiet"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console, Group, JustifyMethod
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -36,10 +37,21 @@ def to_text(document: Document, console: Console | None = None) -> str:
     with console.capture() as tables:
         for table in document.tables:
             if table.in_terminal:
-                console.print(_fitting(table, console))
+                console.print(_fitting(table, console), crop=False)
     picture = _lines([document.picture] if document.picture else [])
     end = _lines([*document.problems, document.headline, *document.notes])
     return _lines(document.facts) + tables.get() + picture + end
+
+
+@dataclass(frozen=True, slots=True)
+class _Uncut:
+    """A table of its whole width: a terminal that is narrower breaks its lines, and no value loses its end."""
+
+    table: Table
+    width: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from console.render(self.table, options.update(width=self.width))
 
 
 def _fitting(table: TextTable, console: Console) -> Group:
@@ -50,7 +62,7 @@ def _fitting(table: TextTable, console: Console) -> Group:
 
 
 def fitted(draw: Callable[[Collection[str]], Table], spare: Sequence[str], console: Console, form: str) -> Group:
-    """A table that fits into the console, if leaving out spare columns makes it fit.
+    """A table that fits into the console, if leaving out spare columns makes it fit. Print it with ``crop=False``.
 
     Args:
         draw: makes the table without some columns, by their heads.
@@ -60,16 +72,22 @@ def fitted(draw: Callable[[Collection[str]], Table], spare: Sequence[str], conso
     """
     left_out: list[str] = []
     drawn = draw(left_out)
+
+    def width() -> int:
+        return console.measure(drawn, options=console.options.update(width=_PIPE_WIDTH)).maximum
+
     for head in spare:
-        if console.measure(drawn, options=console.options.update(width=_PIPE_WIDTH)).maximum <= console.width:
+        if width() <= console.width:
             break
         narrower = draw([*left_out, head])
         if len(narrower.columns) < len(drawn.columns):
             left_out.append(head)
             drawn = narrower
+    folds = not all(column.no_wrap for column in drawn.columns)
+    shown = drawn if folds or width() <= console.width else _Uncut(drawn, width())
     if not left_out:
-        return Group(drawn)
-    return Group(drawn, Text(f"left out of {console.width} columns: {', '.join(left_out)} (--format {form} has all)"))
+        return Group(shown)
+    return Group(shown, Text(f"left out of {console.width} columns: {', '.join(left_out)} (--format {form} has all)"))
 
 
 def stdout_console() -> Console:

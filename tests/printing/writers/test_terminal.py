@@ -50,7 +50,10 @@ def test_a_verdict_has_its_colour() -> None:
     assert "\x1b[33mUNCLEAR, needs 9" in text and "\x1b[33mSAME" not in text
 
 
-@pytest.mark.parametrize(("width", "spared"), [(60, ["tail verdict", "detectable"]), (80, ["detectable"]), (120, [])])
+@pytest.mark.parametrize(
+    ("width", "spared"),
+    [(40, ["tail verdict", "detectable"]), (60, ["tail verdict", "detectable"]), (80, ["detectable"]), (120, [])],
+)
 def test_a_narrow_terminal_does_without_spare_columns_and_cuts_no_other(width: int, spared: list[str]) -> None:
     heads = ("cell", "BASE µs", "NEW µs", "ratio", "verdict", "tail verdict", "detectable")
     row = ("allreduce 64 KiB", "10.12", "13.66", "1.350", "SLOWER", "UNCLEAR (about 225)", "3.4 %")

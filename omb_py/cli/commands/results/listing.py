@@ -168,7 +168,7 @@ def run_list(form: str, store: Path | None) -> int:
     from omb_py.printing.writers.terminal import fitted, stdout_console
 
     console = stdout_console()
-    console.print(fitted(lambda without: runs_table(stored, without), RUNS_SPARE, console, "json"))
+    console.print(fitted(lambda without: runs_table(stored, without), RUNS_SPARE, console, "json"), crop=False)
     _say_how_to_go_on(_store(store), stored)
     _say_unfinished(_store(store))
     return OK
