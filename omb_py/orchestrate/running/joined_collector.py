@@ -68,9 +68,9 @@ def _collect(job: Job, descriptor: int, say: Callable[[OmbError], None]) -> int:
     try:
         local = on_one_host(os.environ)
         supervise(collector, spec, words=None, local=local, launcher=job.launcher, announce=announce, failed=say)
-    except OmbError as error:
+    except BaseException as error:  # also of a launcher that is gone, so that nobody reads what is printed
         run.ended_early("interrupted" if isinstance(error, Interrupted) else "failed")
-        if run.request.part is not None:
+        if run.request.part is not None and isinstance(error, OmbError):
             skips += unmeasured(launch, run, "the job ended before it was measured")
         raise
     finally:
