@@ -20,7 +20,7 @@ def takes_resume(name: str) -> bool:
 
 
 def whole_line(words: Sequence[str], say: Callable[[str], object] = sys.stderr.write) -> list[str]:
-    """The words of the command line that goes on, where only ``--resume`` and ``--store`` stand behind the command.
+    """The words of the command line that goes on, where only ``--resume``, ``--store`` and ``--quiet`` follow its name.
 
     Args:
         words: the words after ``omb-py``.
@@ -35,23 +35,25 @@ def whole_line(words: Sequence[str], say: Callable[[str], object] = sys.stderr.w
     asked = _alone(words)
     if asked is None or not takes_resume(words[0]):
         return list(words)
-    which, folder = asked
+    which, folder, quiet = asked
     store = Path(folder or os.environ.get("OMB_PY_STORE") or DEFAULT_STORE)
     run_id, begun = _begun(words[0], which, store)
     from omb_py.results.repro_command import resuming
     from omb_py.results.store.redact import REDACTED
 
     named = any(word.partition("=")[0] in ("--store", "--no-store") for word in begun)
-    line = resuming([words[0], *([] if named or not folder else ["--store", folder]), *begun], run_id)
+    more = [*([] if named or not folder else ["--store", folder]), *(["--quiet"] if quiet else [])]
+    line = resuming([words[0], *more, *begun], run_id)
     if any(REDACTED in word for word in begun):
         raise UsageError(f"--resume={run_id}: a secret of its command line is not stored: fill it in: {line}")
-    say(f"omb-py: goes on: {line}\n")
+    if not quiet:
+        say(f"omb-py: goes on: {line}\n")
     return shlex.split(line)[1:]
 
 
-def _alone(words: Sequence[str]) -> tuple[str, str] | None:
-    """(run, store) of a command line that has nothing else; the store is empty where none is given."""
-    rest, which, store = list(words[1:]), "", ""
+def _alone(words: Sequence[str]) -> tuple[str, str, bool] | None:
+    """(run, store, quiet) of a command line that has nothing else; the store is empty where none is given."""
+    rest, which, store, quiet = list(words[1:]), "", "", False
     while rest:
         word = rest.pop(0)
         name, glued, value = word.partition("=")
@@ -60,9 +62,11 @@ def _alone(words: Sequence[str]) -> tuple[str, str] | None:
             which = value or following
         elif name == "--store" and (glued or rest):
             store = value if glued else rest.pop(0)
+        elif word == "--quiet":
+            quiet = True
         else:
             return None
-    return (which, store) if which else None
+    return (which, store, quiet) if which else None
 
 
 def _begun(command: str, which: str, store: Path) -> tuple[str, list[str]]:

@@ -58,6 +58,12 @@ def test_a_store_of_the_line_is_that_of_what_goes_on(store: Path, monkeypatch: p
     assert words == ["run", "--resume=r1", "--store", str(store), "osu", "-n", "4"]
 
 
+def test_a_quiet_line_goes_on_quietly(store: Path) -> None:
+    said: list[str] = []
+    words = whole_line(["run", "--resume=r1", "--quiet"], said.append)
+    assert (words, said) == (["run", "--resume=r1", "--quiet", "osu", "-n", "4"], [])
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
