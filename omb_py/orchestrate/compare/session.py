@@ -279,7 +279,7 @@ def compare_once(
             f"changed: --launches {fewest} can"
         )
     try:
-        with resumable(lambda: _kept_text(measurer), run, resumes=True):
+        with resumable(lambda: _kept_text(measurer), run, resumes=lambda: True):
             conduct(measurer.groups, design, measurer, measurer)
     except Interrupted:
         raise

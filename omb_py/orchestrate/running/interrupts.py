@@ -19,13 +19,15 @@ class InterruptedLaunches(Interrupted):
 
 
 @contextmanager
-def resumable(kept: Callable[[], str], run: Run | None = None, resumes: bool = False) -> Iterator[None]:
+def resumable(
+    kept: Callable[[], str], run: Run | None = None, resumes: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """Turn Ctrl-C, within a launch or between two, into one error; of nested commands the outermost says what is kept.
 
     Args:
         kept: returns what is kept and how to go on; empty where there is nothing to say.
         run: what is interrupted then.
-        resumes: whether the command has the option ``--resume``, which continues this run.
+        resumes: whether the option ``--resume`` of the command can continue this run then.
 
     Raises:
         InterruptedLaunches: the user pressed Ctrl-C.
@@ -37,7 +39,7 @@ def resumable(kept: Callable[[], str], run: Run | None = None, resumes: bool = F
         interrupted = InterruptedLaunches(cause, kept())
         if run is not None:
             run.ended_early("interrupted")
-            interrupted.of_run(run.run_id if resumes and run.lock is not None else "")
+            interrupted.of_run(run.run_id if resumes() and run.lock is not None else "")
         raise interrupted from None
 
 

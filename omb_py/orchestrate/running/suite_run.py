@@ -74,8 +74,13 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     run = begin_run(requests, launches, left, stored, resume)
     say_busy(run)
     rest = Rest(run, expanded.checked, NodesLeft(all_hosts(requests[0])), stored, skips)
+
+    def resumes() -> bool:
+        """Whether the store has a cell by which ``--resume`` knows this run."""
+        return stored is not None or any(run.finished.values())
+
     try:
-        with resumable(lambda: kept_text(run, resumes=True), run, resumes=True):
+        with resumable(lambda: kept_text(run, resumes=True) if resumes() else "nothing was measured", run, resumes):
             make_launches(run, left, skips, rest=rest)
     finally:
         if left or requests[0].printing.format in ("csv", "json"):

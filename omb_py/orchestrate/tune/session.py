@@ -123,7 +123,7 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
         for each, plan, part in zip(checked, plans, request.parts, strict=True)
     ]
     groups = groups_of(searching, called=request.step is not None)
-    with resumable(lambda: kept_text(run, resumes=True), run, resumes=True):
+    with resumable(lambda: kept_text(run, resumes=True), run, resumes=lambda: True):
         try:
             launcher(searching[0].checked, searching[0].plan, DEFAULT, TRIAL, searching[0].search.sizes[:1])
             step = _step(request.step, launcher)

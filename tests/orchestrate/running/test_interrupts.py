@@ -37,8 +37,28 @@ def test_nothing_is_said_where_nothing_is_kept() -> None:
         raise KeyboardInterrupt
 
 
-def test_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes once the launches of a suite are there."""
+    make_launches = suite_run.make_launches
+
+    def measure_first(*words: Any, **named: Any) -> None:
+        make_launches(*words, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(suite_run, "make_launches", measure_first)
+
+
+def test_a_suite_without_a_cell_has_nothing_to_go_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(suite_run, "describe_launch", ctrl_c)
+    assert main(f"run quick --backend mock -n 2 --store {tmp_path}".split()) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "omb-py: error: interrupted: nothing was measured"
+
+
+@pytest.mark.usefixtures("late")
+def test_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(f"run quick --backend mock -n 2 --store {tmp_path}".split()) == 130
     err, hint = capsys.readouterr().err.splitlines()[-2:]
     assert err.startswith(f"omb-py: error: interrupted: what was measured is kept in {tmp_path}, run "), err
@@ -46,10 +66,10 @@ def test_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert hint.startswith("omb-py: to go on: omb-py run --resume=") and hint.endswith(f"-n 2 --store {tmp_path}")
 
 
+@pytest.mark.usefixtures("late")
 def test_a_rehearsal_goes_on_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(suite_run, "describe_launch", ctrl_c)
     monkeypatch.setenv(TYPED, "rehearse --nodes 3 run quick -n 2 --tag 'a=b c'")  # as in the nodes' namespaces
     monkeypatch.setattr(sys, "argv", [])
     assert main(f"run quick --backend mock -n 2 --store {tmp_path}".split()) == 130
