@@ -17,6 +17,7 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.compare.side_environments import SideSpec
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.run_options import RunOptions
+from tests.orchestrate.programs.conftest import count_launch
 from tests.support.machines.mpi import ROOT, run_command
 
 FUNCTIONS = ("accept", "compare", "compare_commands", "guidelines", "links", "load", "report", "run")
@@ -100,7 +101,7 @@ def test_what_a_third_party_needs_is_public() -> None:
 
 @pytest.mark.slow
 def test_two_commands_are_compared(tmp_path: Path) -> None:
-    command = "sh -c 'echo took $((${SLOW:-1}00000 + $$ % 1000)) us'"
+    command = f"sh -c 'echo took $((${{SLOW:-1}}00000 + 37 * {count_launch(tmp_path)} % 1000)) us'"
     found = omb_py.compare_commands(
         command,
         command,

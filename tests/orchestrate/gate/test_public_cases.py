@@ -15,6 +15,7 @@ from omb_py.orchestrate.programs import session
 from omb_py.orchestrate.programs.execution import Execution
 from omb_py.results.analysis.series import SIDE, rows_of, series, units_of
 from tests.orchestrate.gate.test_gate import Osu, gated
+from tests.orchestrate.programs.conftest import count_launch
 
 HEAD = "# OSU MPI Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size          Avg Latency(us)\n"
 
@@ -31,9 +32,9 @@ def test_a_benchmark_that_skips_everything_is_not_green(osu: Osu, tmp_path: Path
 def test_a_benchmark_that_fails_now_and_then_is_no_regression(tmp_path: Path) -> None:
     """aws/aws-parallelcluster#7565: 27 % of runs failed an OSU benchmark, and no performance had changed."""
     (tmp_path / "fails.sh").write_text(
-        f"echo x >> {tmp_path}/count\n"
-        f"[ $(($(wc -l < {tmp_path}/count) % 5)) = 0 ] && {{ echo 'connection reset' >&2; exit 1; }}\n"
-        f"printf '{HEAD.replace(chr(10), chr(92) + 'n')}8   1.%02d\\n' $(($$ % 90))\n"
+        f"count={count_launch(tmp_path)}\n"
+        "[ $((count % 5)) = 0 ] && { echo 'connection reset' >&2; exit 1; }\n"
+        f"printf '{HEAD.replace(chr(10), chr(92) + 'n')}8   1.%02d\\n' $count\n"
     )
     fails = f"sh {tmp_path}/fails.sh"
     report = gated(tmp_path, ("latency", fails, f"{fails} new"), top="rounds = 1")

@@ -36,6 +36,14 @@ for size in map(int, sizes.split(",")):
 Make = Callable[..., ProgramsDesign]
 
 
+def count_launch(folder: Path) -> str:
+    """In sh, how often a command was started: noise that no launch repeats, and that each run of the tests has.
+
+    A process number may come again, and a comparison refuses launches that print the same number to the last digit.
+    """
+    return f"$(echo >> {folder}/started; wc -l < {folder}/started)"
+
+
 @pytest.fixture(autouse=True)
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watch the machine no longer than a moment."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.programs import execution
 from omb_py.orchestrate.programs.execution import Execution, run_program
+from omb_py.orchestrate.programs.mapped_files import MappedFile, mapped_by
+from tests.support.patience import PATIENCE_S
 
 
 def run(script: str, timeout_s: float = 20.0, out: Path | None = None) -> Execution:
@@ -39,16 +42,34 @@ def test_a_program_that_prints_without_end_is_ended(monkeypatch: pytest.MonkeyPa
     assert len(ended.output) == 1 << 20
 
 
-def test_what_runs_is_seen() -> None:
-    ended = run_program([sys.executable, "-I", "-S", "-c", "import time; time.sleep(0.1)"], os.environ, 20.0)
+PYTHON = Path(os.path.realpath(sys.executable)).name
+
+
+@pytest.fixture
+def until_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The code of a program that runs until a look has found Python and the C library in it."""
+    seen = tmp_path / "seen"
+
+    def look(pids: Iterable[int]) -> set[MappedFile]:
+        files = mapped_by(pids)
+        names = {file.name for file in files}
+        if PYTHON in names and any(name.startswith("libc") for name in names):
+            seen.touch()
+        return files
+
+    monkeypatch.setattr(execution, "mapped_by", look)
+    return f'import os, time\nwhile not os.path.exists("{seen}"): time.sleep(0.01)'
+
+
+def test_what_runs_is_seen(until_seen: str) -> None:
+    ended = run_program([sys.executable, "-I", "-S", "-c", until_seen], os.environ, PATIENCE_S)
     names = {file.name for file in ended.files}
-    assert Path(os.path.realpath(sys.executable)).name in names
-    assert any(name.startswith("libc") for name in names)
+    assert PYTHON in names and any(name.startswith("libc") for name in names)
 
 
-def test_the_processes_that_a_program_starts_are_seen() -> None:
-    ended = run(f"{sys.executable} -I -S -c 'import time; time.sleep(0.2)'; true")
-    assert Path(os.path.realpath(sys.executable)).name in {file.name for file in ended.files}
+def test_the_processes_that_a_program_starts_are_seen(until_seen: str) -> None:
+    ended = run(f"{sys.executable} -I -S -c '{until_seen}'; true", PATIENCE_S)
+    assert PYTHON in {file.name for file in ended.files}
 
 
 def test_a_file_is_read_in_place_of_the_output(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +27,7 @@ from omb_py.results.compare.report import as_dict, document_of, exit_code, headl
 from omb_py.results.dialects.named_metrics import parse_metric
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files, load
-from tests.orchestrate.programs.conftest import Make
+from tests.orchestrate.programs.conftest import Make, count_launch
 from tests.results.dialects.nccl_texts import FOURTH
 
 Osu = Callable[..., str]
@@ -113,11 +115,13 @@ def test_the_sides_are_interleaved_in_a_drawn_order(osu: Osu, design: Make, tmp_
 def test_a_bandwidth_is_judged_as_what_it_is(design: Make, tmp_path: Path) -> None:
     script = tmp_path / "bw.py"
     script.write_text(
-        "import os, sys\n"
+        "import sys\n"
         "print('# OSU MPI Bandwidth Test v7.5\\n# Datatype: MPI_CHAR.\\n# Size      Bandwidth (MB/s)')\n"
-        "print(f'1024      {float(sys.argv[1]) * (1 + os.getpid() % 7 / 1000):.2f}')\n"
+        "print(f'1024      {float(sys.argv[1]) * (1 + int(sys.argv[2]) % 7 / 1000):.2f}')\n"
     )
-    report = compare_programs(design(f"{sys.executable} -S {script} 3000", f"{sys.executable} -S {script} 2000"))
+    python = f"{sys.executable} -S {script}"
+    base, new = (f"sh -c '{python} {rate} {count_launch(tmp_path)}'" for rate in (3000, 2000))
+    report = compare_programs(design(base, new))
     assert [overall(judged) for judged in report.judged] == ["SLOWER"]
     (row,) = document_of(report).tables[0].rows
     assert "MB/s" in row[2] and row[2].startswith("30")
@@ -125,9 +129,9 @@ def test_a_bandwidth_is_judged_as_what_it_is(design: Make, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_any_program_is_judged_by_a_number_in_its_text(design: Make) -> None:
+def test_any_program_is_judged_by_a_number_in_its_text(design: Make, tmp_path: Path) -> None:
     def command(rate: int) -> str:
-        return f"sh -c 'echo handled $(({rate}00000 + $$ % 1000)) requests per second'"
+        return f"sh -c 'echo handled $(({rate}00000 + 37 * {count_launch(tmp_path)} % 1000)) requests per second'"
 
     metric = parse_metric("rate req/s higher handled ([0-9]+) requests")
     report = compare_programs(design(command(9), command(8), reading=reading_of("", [metric])))
@@ -138,20 +142,21 @@ def test_any_program_is_judged_by_a_number_in_its_text(design: Make) -> None:
 def test_the_file_that_a_program_writes_is_read(design: Make, tmp_path: Path) -> None:
     script = tmp_path / "bench.py"
     script.write_text(
-        "import json, os, sys\n"
-        "times = [float(sys.argv[1]) * (1 + (os.getpid() * k) % 11 / 1000) for k in range(1, 6)]\n"
+        "import json, sys\n"
+        "times = [float(sys.argv[1]) * (1 + (int(sys.argv[3]) * k) % 11 / 1000) for k in range(1, 6)]\n"
         "entry = {'fullname': 'test_it', 'stats': {'data': times, 'mean': sum(times) / 5}}\n"
         "json.dump({'machine_info': {}, 'benchmarks': [entry]}, open(sys.argv[2], 'w'))\n"
     )
-    base, new = (f"{sys.executable} -S {script} {seconds} {{out}}" for seconds in (0.25, 0.5))
+    python = f"{sys.executable} -S {script}"
+    base, new = (f"sh -c '{python} {seconds} {{out}} {count_launch(tmp_path)}'" for seconds in (0.25, 0.5))
     report = compare_programs(design(base, new))
     assert [overall(judged) for judged in report.judged] == ["SLOWER"]
     assert report.judged[0].answers["median"].base_us == pytest.approx(250_000, rel=0.02)
 
 
 @pytest.mark.slow
-def test_each_side_has_its_environment(design: Make) -> None:
-    command = "sh -c 'echo took $((${SLOW:-1}00000 + $$ % 1000)) s'"
+def test_each_side_has_its_environment(design: Make, tmp_path: Path) -> None:
+    command = f"sh -c 'echo took $((${{SLOW:-1}}00000 + 37 * {count_launch(tmp_path)} % 1000)) s'"
     metric = parse_metric("time s lower took ([0-9]+) s")
     report = compare_programs(design(command, command, {"NEW": {"SLOW": "2"}}, reading=reading_of("", [metric])))
     assert [overall(judged) for judged in report.judged] == ["SLOWER"]
@@ -228,9 +233,9 @@ def test_another_device_is_never_green(design: Make, tmp_path: Path, side: str) 
     (tmp_path / "log").write_text(FOURTH)
     script = tmp_path / "rccl.sh"
     script.write_text(
-        f"echo x >> {tmp_path}/count\n"
-        f"[ $1 = other ] || [ $1 = later -a $(wc -l < {tmp_path}/count) -gt 4 ] && gpu='AMD Instinct MI300X'\n"
-        f'sed "s/NVIDIA GH200 120GB/${{gpu-AMD Instinct MI250X}}/; s/195.40/195.$(($$ % 90 + 10))/" {tmp_path}/log\n'
+        f"count={count_launch(tmp_path)}\n"
+        f"[ $1 = other ] || [ $1 = later -a $count -gt 4 ] && gpu='AMD Instinct MI300X'\n"
+        f'sed "s/NVIDIA GH200 120GB/${{gpu-AMD Instinct MI250X}}/; s/195.40/195.$((count + 10))/" {tmp_path}/log\n'
     )
     words = ["other", "usual"] if side == "BASE" else ["usual", "later"]
     with pytest.raises(NoVerdict, match=r"AMD Instinct MI(300X|250X), then on AMD Instinct MI(300X|250X)"):
@@ -241,10 +246,10 @@ def test_another_device_is_never_green(design: Make, tmp_path: Path, side: str) 
 def test_a_launch_that_lacks_what_it_had_before_is_never_green(design: Make, tmp_path: Path) -> None:
     script = tmp_path / "shrinks.sh"
     script.write_text(
-        f"echo x >> {tmp_path}/count\n"
+        f"count={count_launch(tmp_path)}\n"
         "printf '# OSU MPI Latency Test v7.5\\n# Datatype: MPI_CHAR.\\n# Size    Avg Latency(us)\\n'\n"
-        "printf '8     1.%02d\\n' $(($$ % 90))\n"
-        f"[ $(wc -l < {tmp_path}/count) -gt 4 ] || printf '16     2.00\\n'\n"
+        "printf '8     1.%02d\\n' $count\n"
+        "[ $count -gt 4 ] || printf '16     2.00\\n'\n"
     )
     with pytest.raises(NoVerdict, match=r"lacks latency 16 B in this launch.*--resume="):
         compare_programs(design(f"sh {script}", f"sh {script} new"))
@@ -303,12 +308,17 @@ def test_another_command_does_not_resume(osu: Osu, design: Make, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_no_process_of_a_killed_launch_is_left(design: Make, osu: Osu, tmp_path: Path) -> None:
+def test_no_process_of_a_killed_launch_is_left(
+    design: Make, osu: Osu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pid = tmp_path / "pid"
     script = tmp_path / "forks.sh"
-    script.write_text(f"setsid sleep 60 & echo $! > {pid}\nsleep 60\n")
+    script.write_text(f"setsid sleep 600 & echo $! > {pid}.part\nmv {pid}.part {pid}\nsleep 600\n")
+    # its time is over once it has started the other process, however long that takes
+    clock = SimpleNamespace(monotonic=lambda: 100.0 * pid.exists(), sleep=time.sleep)
+    monkeypatch.setattr("omb_py.orchestrate.programs.execution.time", clock)
     with pytest.raises(LaunchFailed, match="killed"):
-        compare_programs(design(osu(1), f"sh {script}", timeout_s=0.5))
+        compare_programs(design(osu(1), f"sh {script}"))
     assert identify(int(pid.read_text())) is None
 
 
