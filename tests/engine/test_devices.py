@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -27,12 +28,10 @@ from omb_py.orchestrate.running.rank_process import device_map
 from omb_py.testing.simulated_device import SimulatedDevice
 from tests.support.sessions.synchronises import left_out
 
-SLOW_US = 20_000
-
 
 @pytest.fixture
 def device() -> Iterator[SimulatedDevice]:
-    made = SimulatedDevice(delay_us=SLOW_US)
+    made = SimulatedDevice(delay_us=math.inf)  # however busy the machine is, nothing begins before a synchronise
     yield made
     made.close()
 

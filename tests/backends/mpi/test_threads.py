@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.machines.mpi import ROOT, environment, run_command
+from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
@@ -22,11 +23,11 @@ def words(*more: str) -> list[str]:
 
 
 def forked(marker: str) -> list[int]:
-    """Processes that hold a variable in their environment."""
+    """Processes that hold a variable with this value in their environment."""
     found = []
     for name in os.listdir("/proc"):
         try:
-            if name.isdigit() and marker.encode() in Path(f"/proc/{name}/environ").read_bytes():
+            if name.isdigit() and marker.encode() in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
                 found.append(int(name))
         except OSError:
             continue
@@ -66,7 +67,7 @@ def test_nothing_is_left_of_forked_children_when_all_is_killed() -> None:
         start_new_session=True,
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         sleeping: list[int] = []
         while len(sleeping) < 5 and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -74,8 +75,8 @@ def test_nothing_is_left_of_forked_children_when_all_is_killed() -> None:
         assert len(sleeping) == 5  # two beside rank 0, three beside rank 1
     finally:
         os.kill(run.pid, signal.SIGKILL)
-        run.wait(20)
-    deadline = time.monotonic() + 20
+        run.wait(PATIENCE_S)
+    deadline = time.monotonic() + PATIENCE_S
     while forked(marker) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert forked(marker) == []

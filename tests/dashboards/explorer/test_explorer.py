@@ -29,6 +29,7 @@ from tests.dashboards.stores import write
 from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_registry import called
 from tests.support.plotly_figures import plotly_figure
+from tests.support.ports import free_port
 from tests.support.tiers import few_quick
 
 VIEWS = choices()["view"]
@@ -227,12 +228,13 @@ def test_every_address_needs_the_token(
         return SimpleNamespace(run=lambda: None)
 
     monkeypatch.setattr("omb_py.dashboards.explorer.server.make_server", make_server)
-    assert main(["dashboard", str(tmp_path / "s"), "--bind", bind, "--port", "18999"]) == 0
+    with free_port(bind) as port:
+        assert main(["dashboard", str(tmp_path / "s"), "--bind", bind, "--port", str(port)]) == 0
     err = capsys.readouterr().err
     (token,) = re.findall(r"/\?token=(\S+)", err)
-    assert len(token) > 40 and f"http://{bind}:18999/?token=" in err and "ssh -L 18999:" in err
+    assert len(token) > 40 and f"http://{bind}:{port}/?token=" in err and f"ssh -L {port}:" in err
     client = served[0].test_client()
-    local = {"Host": "127.0.0.1:18999"}
+    local = {"Host": f"127.0.0.1:{port}"}
     assert [client.get(path, headers=local).status_code for path in ("/", "/?token=wrong")] == [403, 403]
     assert client.get(f"/?token={token}", headers=local).status_code == 302
 

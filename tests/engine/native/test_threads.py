@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from omb_py.engine.native.threads import Crew, ThreadGate, share, stages_of
 from omb_py.engine.program.language import Lap, Stage
 from omb_py.engine.session import StepFailed
+from tests.support.patience import PATIENCE_S
 
 
 @given(st.integers(-300, 300), st.integers(0, 200), st.integers(1, 9))
@@ -52,7 +53,7 @@ class Toy:
         if self.fails:
             raise StepFailed(1, 5, "truncated")
         if self.waits:
-            self.waits.wait(20)
+            self.waits.wait(PATIENCE_S)
         return np.arange(first, first + iterations, dtype=np.int64)[:, None]
 
     def position(self) -> tuple[int, int]:
@@ -83,11 +84,11 @@ def test_the_position_is_that_of_the_thread_that_is_behind_and_not_done() -> Non
     crew = Crew([Toy(gate), Toy(gate, waits=end)], gate)
     runs = threading.Thread(target=crew.run, args=(0, 20, 1), daemon=True)
     runs.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while crew.position() != (1, 3) and time.monotonic() < deadline:
         time.sleep(0.001)
     assert crew.position() == (1, 3)
     assert crew.labels[3] == "thread 1: recv"
     end.set()
-    runs.join(10)
+    runs.join(PATIENCE_S)
     assert crew.position() == (0, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 import time
 from array import array
 from collections.abc import Iterator, Sequence
@@ -257,20 +256,20 @@ def gate(address: int, value: int) -> StageTable:
 
 
 class TestGate:
-    @pytest.mark.slow
     def test_opens_when_another_thread_says_so(self) -> None:
+        """Python runs on while the loop runs."""
         # in a process of its own, because a gate that never looks again could not be stopped
         code = (
             "import threading, time, numpy as np\n"
             "from omb_py.engine.native.translate import Machine\n"
             "from tests.engine.native.test_translate import gate\n"
             "word, machine = np.zeros(1, np.int64), Machine()\n"
-            "threading.Timer(0.2, lambda: word.__setitem__(0, 3)).start()\n"
             "start = time.monotonic()\n"
+            "threading.Timer(0.2, lambda: word.__setitem__(0, 3)).start()\n"
             "machine.run(gate(word.ctypes.data, 3), 0, 1)\n"
             "assert time.monotonic() - start >= 0.15\n"
         )
-        done = run_command([sys.executable, "-c", code], timeout=60)
+        done = run_command([sys.executable, "-c", code])
         assert done.returncode == 0, done.stderr
 
 
@@ -309,25 +308,6 @@ class TestPoll:
     ) -> None:
         """The failed step is the second, although the first became two calls."""
         assert self.polled(machine, states, answer) == (2, calls, code)
-
-
-class TestWatching:
-    def test_python_runs_on_while_the_loop_runs(self, machine: Machine) -> None:
-        ticks, stop = [0], threading.Event()
-
-        def tick() -> None:
-            while not stop.wait(0.002):
-                ticks[0] += 1
-
-        thread = threading.Thread(target=tick)
-        thread.start()
-        try:
-            run(machine, [steps.compute(300 * MS)])
-            seen = ticks[0]
-        finally:
-            stop.set()
-            thread.join()
-        assert seen >= 10
 
 
 class TestAssembling:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Host, Lap, Node, Repeat, Result, Stage, Stamp, Step, body, walk
 from omb_py.engine.python_loop.loop import CompiledLoop, Names, compile_stage
+from tests.support.patience import PATIENCE_S
 
 MS = 1_000_000
 
@@ -173,7 +174,7 @@ class TestPosition:
         seen: list[tuple[int, int]] = []
 
         def look(thread: int) -> None:
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + PATIENCE_S
             while not seen and time.monotonic() < deadline:
                 place = made.position(thread)
                 if place[1] == 2:

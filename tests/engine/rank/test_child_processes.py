@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from omb_py.engine.rank.lifetime import Children
+from tests.support.patience import PATIENCE_S
 
 RANK = SimpleNamespace(local=(0,))
 _KILLED = """
@@ -22,7 +23,7 @@ from omb_py.engine.rank.lifetime import Children
 made = Children(2)
 made.start(SimpleNamespace(local=(0,)))
 print(*made.pids, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -34,7 +35,7 @@ def state(pid: int) -> str:
 
 
 def eventually(pids: list[int], wanted: str) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if all(state(pid) in wanted for pid in pids):
             return True
@@ -48,7 +49,7 @@ def test_they_sleep_without_files_until_they_are_ended() -> None:
     try:
         pids = list(children.pids)
         assert len(set(pids)) == 3 and eventually(pids, "S")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while any(os.listdir(f"/proc/{pid}/fd") for pid in pids) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert [os.listdir(f"/proc/{pid}/fd") for pid in pids] == [[], [], []]

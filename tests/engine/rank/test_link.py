@@ -17,6 +17,7 @@ from omb_py.engine.rank import handshake
 from omb_py.engine.rank.link import LOST, Channel, Link, LocalLink
 from omb_py.engine.rank.reporting import LinkRefused, report, split_address
 from tests.support.machines.mpi import run_command
+from tests.support.patience import PATIENCE_S
 
 
 class Server:
@@ -29,7 +30,7 @@ class Server:
     def accept(self, secret: str = "t") -> dict[str, Any]:
         """Let a rank in; what it says of itself."""
         self.peer, _ = self.listening.accept()
-        self.peer.settimeout(10)
+        self.peer.settimeout(PATIENCE_S)
         self.lines = self.peer.makefile("rb")
         return handshake.answer(self.peer, self.lines, secret)
 
@@ -356,7 +357,7 @@ def test_a_closed_connection_ends_the_rank_whatever_it_does(server: Server, star
     server.send(type="spec")
     assert server.read()["type"] == "joined"
     server.hang_up()
-    assert child.wait(2) == LOST
+    assert child.wait(PATIENCE_S) == LOST
 
 
 @pytest.mark.faults
@@ -365,14 +366,14 @@ def test_a_rank_that_is_told_to_end_ends_with_that_code(server: Server, start: S
     server.send(type="spec")
     server.read()
     server.send(type="exit", code=2)
-    assert child.wait(2) == 2
+    assert child.wait(PATIENCE_S) == 2
 
 
 @pytest.mark.faults
 def test_a_connection_closed_before_the_spec_ends_the_rank(server: Server, start: Start) -> None:
     child = start(BLOCKED.format(blocked=IN_NATIVE_CODE))
     server.hang_up()
-    assert child.wait(2) == LOST
+    assert child.wait(PATIENCE_S) == LOST
 
 
 @pytest.mark.slow
@@ -381,7 +382,7 @@ def test_a_rank_that_is_done_may_go_on_to_its_end(server: Server, start: Start) 
     server.send(type="spec")
     server.send(type="exit", code=0)
     server.hang_up()
-    assert child.wait(5) == 0
+    assert child.wait(PATIENCE_S) == 0
 
 
 FOLLOWS = """
@@ -427,7 +428,7 @@ link.send("done")
     # one heartbeat takes 0.5 ms on an idle machine, and several times that on a busy one
     assert message["cpu"] < 0.03, "seconds of processor in 1.5 s with one heartbeat: a thread spins"
     server.hang_up()
-    child.wait(5)
+    child.wait(PATIENCE_S)
 
 
 # until the supervisor is done

@@ -21,6 +21,7 @@ from omb_py.engine.rank.control_plane import TcpPlane
 from omb_py.engine.rank.secret_socket import AT_ONCE, SecretGate, SecretLine, reach
 from omb_py.errors import EnvironmentProblem
 from omb_py.grammar.json_values import JsonObject
+from tests.support.ports import free_port
 
 SECRET = "6cce360d76e7258ad48e060e0709ca9a"
 HERE = "127.0.0.1"
@@ -151,24 +152,19 @@ def test_a_caller_knows_a_false_listener() -> None:
 # the control plane, which stands on it
 
 
-def planes(size: int, port: int) -> list[TcpPlane]:
+def planes(size: int) -> list[TcpPlane]:
     made: list[TcpPlane | None] = [None] * size
 
     def join(rank: int) -> None:
         made[rank] = TcpPlane(rank, size, (HERE, port), SECRET)
 
-    threads = [threading.Thread(target=join, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with free_port() as port:
+        threads = [threading.Thread(target=join, args=(rank,)) for rank in range(size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     return [plane for plane in made if plane is not None]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HERE, 0))
-        return int(probe.getsockname()[1])
 
 
 def together(ranks: list[TcpPlane], do: Any) -> list[Any]:
@@ -186,7 +182,7 @@ def together(ranks: list[TcpPlane], do: Any) -> list[Any]:
 
 
 def test_ranks_agree_over_the_plane() -> None:
-    ranks = planes(3, free_port())
+    ranks = planes(3)
     assert [plane.rank for plane in ranks] == [0, 1, 2]
     assert together(ranks, lambda plane: plane.gather((plane.rank, b"id"))) == [
         [(0, b"id"), (1, b"id"), (2, b"id")],
@@ -229,20 +225,20 @@ def test_ranks_meet_where_rank_0_says() -> None:
 
 
 def test_a_stranger_at_the_plane_is_no_rank() -> None:
-    port = free_port()
     root: list[TcpPlane] = []
-    thread = threading.Thread(target=lambda: root.append(TcpPlane(0, 2, (HERE, port), SECRET)))
-    thread.start()
     line: SecretLine | None = None
-    while line is None:
-        with contextlib.suppress(OSError):
-            # of this launch's secret, but for another socket of it: as the supervisor's token would be
-            with pytest.raises(handshake.Stranger):
-                reach((HERE, port), SECRET, {"rank": 1}, 5)
-            for number in (0, 2, -1, "1", None):  # a rank that cannot be
-                reach((HERE, port), f"plane {SECRET}", {"rank": number}, 5).close()
-            line = reach((HERE, port), f"plane {SECRET}", {"rank": 1}, 5)
-    thread.join(10)
+    with free_port() as port:
+        thread = threading.Thread(target=lambda: root.append(TcpPlane(0, 2, (HERE, port), SECRET)))
+        thread.start()
+        while line is None:
+            with contextlib.suppress(OSError):
+                # of this launch's secret, but for another socket of it: as the supervisor's token would be
+                with pytest.raises(handshake.Stranger):
+                    reach((HERE, port), SECRET, {"rank": 1}, 5)
+                for number in (0, 2, -1, "1", None):  # a rank that cannot be
+                    reach((HERE, port), f"plane {SECRET}", {"rank": number}, 5).close()
+                line = reach((HERE, port), f"plane {SECRET}", {"rank": 1}, 5)
+        thread.join()
     line.send("here")
     assert root[0].gather("root") == ["root", "here"]
     root[0].close()

@@ -14,9 +14,7 @@ import pytest
 
 from omb_py.engine.rank import handshake
 from omb_py.orchestrate.supervision.supervisor import Supervisor
-
-PATIENCE_S = 50.0
-"""Only a test that hangs waits so long."""
+from tests.support.patience import PATIENCE_S
 
 GARBAGE = [
     b"GET / HTTP/1.1\r\n\r\n",

@@ -22,8 +22,9 @@ from omb_py.orchestrate.supervision.branches import Branches
 from omb_py.orchestrate.supervision.node_agent import Agent, AgentLoop
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
 from omb_py.orchestrate.supervision.wire import Connection, Garbage, Lobby
-from tests.orchestrate.supervision.peers import GARBAGE, PATIENCE_S, Clock, Peer, supervising
+from tests.orchestrate.supervision.peers import GARBAGE, Clock, Peer, supervising
 from tests.orchestrate.supervision.toy import Toy
+from tests.support.patience import PATIENCE_S
 
 
 class Node:

@@ -21,8 +21,9 @@ from omb_py.orchestrate.supervision import processes, wire
 from omb_py.orchestrate.supervision.rank_state import RankState
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor, beat_interval
 from tests.lab.launching.control_plane import simulate
-from tests.orchestrate.supervision.peers import PATIENCE_S, Clock, Peer, supervising
+from tests.orchestrate.supervision.peers import Clock, Peer, supervising
 from tests.orchestrate.supervision.toy import Toy
+from tests.support.patience import PATIENCE_S
 
 NO_PROGRESS = "no rank made progress for 3 s"
 
@@ -88,9 +89,11 @@ def test_a_death_is_named_at_once(toy: Toy, mode: str, words: list[str]) -> None
     [
         ("hangs", [NO_PROGRESS, "rank 1 on", "behind the others", "iteration 4, recv 8 B from 0"]),
         ("stops", ["rank 1 on", "sent no sign of life", "stopped, or its node is gone", "loop iteration"]),
+        ("dies unheard", ["1 of 2 ranks reported (rank 1 did not)", "other for 3 s", "--timeout"]),
+        ("never joins", [NO_PROGRESS, "rank 1 on", "is behind the others", "has not joined"]),
     ],
 )
-def test_a_hang_is_named_within_the_timeout(
+def test_who_hangs_or_does_not_come_is_named_within_the_timeout(
     toy: Toy, mode: str, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock of the supervisor stands still until the rank hangs, however long a busy machine takes to start it."""
@@ -99,28 +102,13 @@ def test_a_hang_is_named_within_the_timeout(
     def let_time_pass() -> None:
         toy.wait_until(mode)
         clock.wait(turns=20)  # in which the last heartbeats arrive
-        clock.step = 0.01 if mode == "hangs" else 0.04
+        clock.step = 0.04 if mode == "stops" else 0.01
 
     thread = threading.Thread(target=let_time_pass)
     thread.start()
     with pytest.raises(LaunchFailed) as caught:
         toy.run(mode, timeout=3.0)
     thread.join()
-    assert [word for word in words if word not in str(caught.value)] == []
-
-
-@pytest.mark.slow
-@pytest.mark.faults
-@pytest.mark.parametrize(
-    ("mode", "words"),
-    [
-        ("dies unheard", ["1 of 2 ranks reported (rank 1 did not)", "other for 8 s", "--timeout"]),
-        ("never joins", ["no rank made progress for 8 s", "rank 1 on", "is behind the others", "has not joined"]),
-    ],
-)
-def test_a_rank_that_does_not_come_is_named(toy: Toy, mode: str, words: list[str]) -> None:
-    with pytest.raises(LaunchFailed) as caught:
-        toy.run(mode, timeout=8.0)  # in which a Python starts also on a busy machine
     assert [word for word in words if word not in str(caught.value)] == []
 
 
@@ -178,7 +166,7 @@ def test_a_failing_callback_leaves_no_process(toy: Toy) -> None:
     def full(message: dict[str, Any]) -> None:
         raise EnvironmentProblem("disk full")
 
-    supervisor = Supervisor({}, 2, 10, command=toy.command("runs on", 2), handlers=Handlers(cell=full))
+    supervisor = Supervisor({}, 2, PATIENCE_S, command=toy.command("runs on", 2), handlers=Handlers(cell=full))
     with pytest.raises(EnvironmentProblem, match="disk full"):
         supervisor.run()
     toy.check_no_orphan(supervisor.token)
@@ -191,8 +179,17 @@ def test_a_command_that_does_not_exist_says_so() -> None:
 
 @pytest.mark.slow
 @pytest.mark.faults
-def test_a_rank_that_stays_after_the_end_is_ended(toy: Toy) -> None:
+def test_a_rank_that_stays_after_the_end_is_ended(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, tick=0.02)
+
+    def let_time_pass() -> None:
+        toy.wait_until("stays")
+        clock.step = 0.04
+
+    thread = threading.Thread(target=let_time_pass)
+    thread.start()
     outcome = toy.run("stays", timeout=1.5)
+    thread.join()
     assert "rank 1" in outcome.notes[0] and "was killed" in outcome.notes[0]
     assert "cell" in [kind for kind, _ in toy.messages]
 
@@ -202,7 +199,7 @@ import sys
 from omb_py.orchestrate.supervision.rank_state import RankState
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 cell = Handlers(cell=lambda message: print("cell", flush=True))
-supervisor = Supervisor({"beat_s": 0.05}, 2, 30, command=sys.argv[1:], handlers=cell)
+supervisor = Supervisor({"beat_s": 0.05}, 2, 600, command=sys.argv[1:], handlers=cell)
 print(supervisor.token, flush=True)
 supervisor.run()
 """
@@ -218,10 +215,11 @@ def test_killing_the_parent_leaves_no_orphan(toy: Toy, mode: str) -> None:
         assert parent.stdout is not None
         token = parent.stdout.readline().strip()
         assert parent.stdout.readline() == "cell\n"
-        time.sleep(0.2)
+        deadline = time.monotonic() + PATIENCE_S
+        while len(processes.holders(token)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
         assert len(processes.holders(token)) == 3
         parent.kill()
-    deadline = time.monotonic() + PATIENCE_S
     while processes.holders(token) and time.monotonic() < deadline:
         time.sleep(0.02)
     toy.check_no_orphan(token)
@@ -243,7 +241,7 @@ def test_who_fails_after_a_cell_is_seen_in_the_next(end: str, monkeypatch: pytes
         rank.send(type="joined", rank=0, size=1, host="elsewhere", pid=0)
         rank.send(type="beat", phase="start", cell=-1, label="")
         rank.send(type="cell", index=1)
-        assert done.wait(20)
+        assert done.wait(PATIENCE_S)
         clock.step = 0.04
         while end == "hangs" and not result:
             with contextlib.suppress(OSError):
@@ -316,7 +314,7 @@ def test_worlds_apart_fail_even_where_all_ranks_end_well_at_once() -> None:
 
 
 def test_ranks_of_a_foreign_launcher_are_told_the_exit_code() -> None:
-    supervisor = Supervisor({}, 2, 5.0)
+    supervisor = Supervisor({}, 2, PATIENCE_S)
     with supervising(supervisor) as result:
         ranks = [Peer(supervisor), Peer(supervisor)]
         for k, rank in enumerate(ranks):
@@ -332,7 +330,7 @@ def test_ranks_of_a_foreign_launcher_are_told_the_exit_code() -> None:
 def test_a_thousand_ranks_connect() -> None:
     ranks = 1024
     processes.allow_files(2 * ranks + 200)
-    supervisor = Supervisor({"cells": ["y" * 100] * 100}, ranks, 20.0)
+    supervisor = Supervisor({"cells": ["y" * 100] * 100}, ranks, PATIENCE_S)
     with supervising(supervisor) as result:
         peers = [Peer(supervisor) for _ in range(ranks)]
         for k, peer in enumerate(peers):

@@ -12,7 +12,7 @@ from typing import Any
 from omb_py.engine.rank.start_times import start_ticks
 from omb_py.orchestrate.supervision import processes
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
-from tests.orchestrate.supervision.peers import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 
 TOY = """
 import json, os, signal, socket, sys, threading, time
@@ -40,7 +40,7 @@ def rank_main(mode, rank, size, folder):
     link = Link.from_environment(20, agent_of_this_node)
     spec = link.spec()
     if mode == "dies after hello" and victim: os.kill(os.getpid(), signal.SIGKILL)
-    if mode == "never joins" and victim: time.sleep(60)
+    if mode == "never joins" and victim: time.sleep(600)
     if mode.startswith("meets"):
         link.send("note", text=f"{rank} {dict(link.meet({'port': 4321} if rank == 0 else None))}")
     link.joined(0 if mode == "apart" else rank, 1 if mode == "apart" else size)
@@ -74,11 +74,11 @@ def rank_main(mode, rank, size, folder):
             if mode == "stops": os.kill(os.getpid(), signal.SIGSTOP)
             if mode == "launcher dies": os.kill(os.getppid(), signal.SIGKILL)
         if mode in ("hangs", "stops") and k == (5 if victim else 6):
-            time.sleep(60)
+            time.sleep(600)
         where["iteration"] = k
         time.sleep(0.01)
     code = link.done()
-    if mode == "stays" and victim: time.sleep(60)
+    if mode == "stays" and victim: time.sleep(600)
     if mode == "ends in turn":
         open(os.path.join(folder, f"ready-{rank}"), "w").close()
         while not os.path.exists(os.path.join(folder, f"go-{rank}")): time.sleep(0.001)
@@ -123,7 +123,9 @@ class Toy:
 
         return Handlers(launch=keep("launch"), cell=keep("cell"), note=keep("note"))
 
-    def run(self, mode: str, ranks: int = 2, timeout: float = 10.0, spec: dict[str, Any] | None = None) -> Outcome:
+    def run(
+        self, mode: str, ranks: int = 2, timeout: float = PATIENCE_S, spec: dict[str, Any] | None = None
+    ) -> Outcome:
         spec = {"beat_s": 0.05, **(spec or {})}
         command = self.command(mode, ranks)
         self.supervisor = Supervisor(spec, ranks, timeout, command=command, handlers=self.handlers(), launcher="toy")
@@ -133,12 +135,14 @@ class Toy:
             self.check_no_orphan(self.supervisor.token)
 
     def wait_until(self, mode: str) -> None:
-        """Wait until the launch does what its mode says: a rank is stopped, or a cell was measured."""
+        """Wait until the launch does what its mode says: a rank is stopped, a rank alone stays, a cell was measured."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             if mode == "stops" and "T" in self.states():
                 return
-            if mode != "stops" and "cell" in [kind for kind, _ in self.messages]:
+            if mode == "stays" and self.supervisor is not None and self.supervisor._lost:
+                return
+            if mode not in ("stops", "stays") and "cell" in [kind for kind, _ in self.messages]:
                 return
             time.sleep(0.005)
 

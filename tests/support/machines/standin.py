@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import pytest
 from tests.support.c_library import COMPILER, STRICT, shared_library
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in library")
 
@@ -64,46 +64,41 @@ def library(*defines: str, source: str = SOURCE.name) -> Path:
     return made
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def start(module: str, ranks: int, *arguments: Any, old: bool = False, **more: str) -> list[Any]:
     """Run ``python -m MODULE ARGUMENT…`` as ranks that find each other over TCP.
 
     Returns:
         Of each rank (exit status, what it printed on stdout as JSON or None, stderr).
     """
-    common = environment(
-        WORLD_SIZE=str(ranks),
-        MASTER_ADDR="127.0.0.1",
-        OMB_PY_PORT=str(free_port()),
-        OMB_PY_TOKEN="test",
-        **{"OMB_PY_NCCL": str(library("OLD") if old else library()), **more},
-    )
-    words = [sys.executable, "-m", module, *map(json.dumps, arguments)]
-    children = [
-        subprocess.Popen(
-            words,
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
+    with free_port() as port:
+        common = environment(
+            WORLD_SIZE=str(ranks),
+            MASTER_ADDR="127.0.0.1",
+            OMB_PY_PORT=str(port),
+            OMB_PY_TOKEN="test",
+            **{"OMB_PY_NCCL": str(library("OLD") if old else library()), **more},
         )
-        for rank in range(ranks)
-    ]
-    deadline = time.monotonic() + PATIENCE_S
-    try:
-        while None in [child.poll() for child in children] and time.monotonic() < deadline:
-            if any(child.returncode for child in children):
-                deadline = min(deadline, time.monotonic() + ALONE_S)  # the others wait for it
-            time.sleep(0.02)
-    finally:
-        for child in children:
-            child.kill()
+        words = [sys.executable, "-m", module, *map(json.dumps, arguments)]
+        children = [
+            subprocess.Popen(
+                words,
+                env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+            )
+            for rank in range(ranks)
+        ]
+        deadline = time.monotonic() + PATIENCE_S
+        try:
+            while None in [child.poll() for child in children] and time.monotonic() < deadline:
+                if any(child.returncode for child in children):
+                    deadline = min(deadline, time.monotonic() + ALONE_S)  # the others wait for it
+                time.sleep(0.02)
+        finally:
+            for child in children:
+                child.kill()
     found = []
     for child in children:
         out, err = child.communicate()
