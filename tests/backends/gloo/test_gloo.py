@@ -20,6 +20,7 @@ from tests.orchestrate.supervision.faultlab import Run
 from tests.support.kinds import checkable
 from tests.support.machines.mpi import report, run_omb_py, start, torchrun
 from tests.support.optional import needs_torch
+from tests.support.patient import PATIENT
 from tests.support.sessions.gloo_session import ENOUGH
 
 pytestmark = [pytest.mark.mpi, pytest.mark.calm, needs_torch]
@@ -181,12 +182,11 @@ def test_a_rank_that_is_lost_is_named(tmp_path: Path) -> None:
     for launcher, (number, _) in LOST.items():
         (folder := tmp_path / launcher).mkdir()
         words = ("allreduce", "--backend", "gloo", "-n", "2", "--launcher", launcher, "-m", "4:64")
-        # the time-out is as long as PyTorch may take to load on a busy machine
-        run = runs[launcher] = Run(folder, *words, "-i", "4:50,0:1000000", "--timeout", "12")
-        run.wait_for_cells(1, 60)
+        run = runs[launcher] = Run(folder, *words, "-i", "4:50,0:1000000", "--timeout", "5", program=PATIENT)
+        run.wait_for_cells(1)
         run.wait_for("rank 1").kill(number)
     for launcher, run in runs.items():
-        code, _, err = run.finish(60)
+        code, _, err = run.finish()
         run.assert_no_orphans()
         assert code == 3 and "Traceback" not in err.partition("last words")[0]
         line = next(line for line in err.splitlines() if line.startswith("omb-py: error"))

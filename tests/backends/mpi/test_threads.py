@@ -14,12 +14,13 @@ import pytest
 
 from tests.support.machines.mpi import ROOT, environment, run_command
 from tests.support.patience import PATIENCE_S
+from tests.support.patient import PATIENT
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
 
-def words(*more: str) -> list[str]:
-    return [sys.executable, "-m", "omb_py", *more, "--no-store", "--quiet", "-n", "2"]
+def words(*more: str, program: str = "omb_py") -> list[str]:
+    return [sys.executable, "-m", program, *more, "--no-store", "--quiet", "-n", "2"]
 
 
 def forked(marker: str) -> list[int]:
@@ -47,9 +48,8 @@ def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_a_hang_names_rank_and_thread(binding: str) -> None:
-    done = run_command(
-        words("latency_mt", "--binding", binding, "-m", "8:8", "--inject", "lost:1", "--timeout", "3"), cwd=ROOT
-    )
+    line = f"latency_mt --binding {binding} -m 4:8 --inject lost:1:8 --timeout 3"
+    done = run_command(words(*line.split(), program=PATIENT), cwd=ROOT)
     assert done.returncode == 3
     assert re.search(r"rank 1 on \S+ .* thread [01]: recv 1 B from 0\.", done.stderr), done.stderr
 

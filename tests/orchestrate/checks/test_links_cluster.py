@@ -21,6 +21,7 @@ from tests.support.machines.cluster import FAULTS, UPLINK, YIELD, broken, comman
 from tests.support.machines.mpi import ROOT, environment, run_command
 from tests.support.machines.nodes import hosts, why_not
 from tests.support.patience import PATIENCE_S
+from tests.support.patient import PATIENT
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
@@ -102,7 +103,7 @@ def cut_off(folder: Path, line: str) -> tuple[int, str, str]:
     store = folder / "store"
     with hosts(3) as cluster:
         child = subprocess.Popen(
-            command(cluster, folder, *f"{line} -n 3 --store {store} --timeout 6".split()),
+            command(cluster, folder, *f"{line} -n 3 --store {store} --timeout 6".split(), program=PATIENT),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

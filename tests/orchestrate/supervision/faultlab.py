@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.machines.mpi import AS_ROOT
+from tests.support.patience import PATIENCE_S
 
 MARK = "OMB_PY_FAULT_MARK"
 
@@ -44,11 +45,11 @@ class Victim:
 class Run:
     """One run of the command in a process group of its own, with everything it printed."""
 
-    def __init__(self, store: Path, *words: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, store: Path, *words: str, env: dict[str, str] | None = None, program: str = "omb_py") -> None:
         self.mark = uuid.uuid4().hex
         self.store = store
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "omb_py", *words, "--store", str(store)],
+            [sys.executable, "-m", program, *words, "--store", str(store)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
@@ -89,7 +90,7 @@ class Run:
         """The agent of this node."""
         return next((v for v in self.processes() if "supervision.node_agent" in v.command), None)
 
-    def wait_for(self, what: str, seconds: float = 30.0) -> Victim:
+    def wait_for(self, what: str, seconds: float = PATIENCE_S) -> Victim:
         """Wait until a rank (``rank 1``), the ``launcher`` or the ``agent`` is there, or cannot come any more."""
         look = {"launcher": self.launcher, "agent": self.agent}
         until = time.monotonic() + seconds
@@ -102,19 +103,19 @@ class Run:
             time.sleep(0.01)
         raise AssertionError(f"{what} did not start")
 
-    def wait_for_cells(self, count: int, seconds: float = 30.0) -> None:
+    def wait_for_cells(self, count: int, seconds: float = PATIENCE_S) -> None:
         """Wait until that many cells are in the journal."""
         until = time.monotonic() + seconds
         while sum(path.read_bytes().count(b"\n") - 1 for path in self.store.glob(".journal/*.jsonl")) < count:
             assert time.monotonic() < until, f"fewer than {count} cells after {seconds:g} s"
             time.sleep(0.02)
 
-    def finish(self, seconds: float = 60.0) -> tuple[int, str, str]:
+    def finish(self, seconds: float = PATIENCE_S) -> tuple[int, str, str]:
         """(exit code, stdout, stderr)."""
         out, err = self.process.communicate(timeout=seconds)
         return self.process.returncode, out, err
 
-    def assert_no_orphans(self, seconds: float = 5.0) -> None:
+    def assert_no_orphans(self, seconds: float = PATIENCE_S) -> None:
         """Every process of the run is gone."""
         until = time.monotonic() + seconds
         while left := [v.command for v in self.processes() if v.pid != self.process.pid]:

@@ -10,16 +10,17 @@ import pytest
 
 from omb_py.engine.rank.link import AGENTS_VARIABLE
 from tests.orchestrate.supervision.faultlab import Run, announced, stored
+from tests.support.patient import PATIENT
 
 pytestmark = [pytest.mark.mpi, pytest.mark.faults, pytest.mark.each_library]
 
 
 @pytest.mark.slow
 def test_stopped_rank_is_named_within_the_timeout(tmp_path: Path) -> None:
-    run = Run(tmp_path, "allreduce", "-n", "2", "-m", "8:8", "-i", "100000000", "--timeout", "8")
-    victim = run.wait_for("rank 1")
-    time.sleep(1.5)
-    victim.kill(signal.SIGSTOP)
+    words = "allreduce -n 2 -m 4:8 -i 4:50,0:100000000 --timeout 5".split()
+    run = Run(tmp_path, *words, program=PATIENT)
+    run.wait_for_cells(1)
+    run.wait_for("rank 1").kill(signal.SIGSTOP)
     code, _, err = run.finish()
     assert code == 3
     assert "rank 1" in err.rstrip().splitlines()[-1]
@@ -33,7 +34,7 @@ def test_ranks_behind_an_agent(victim: str, tmp_path: Path) -> None:
     run = Run(tmp_path, "allreduce", "-n", "2", "-m", "8:16", "-i", "8:100,0:200000", env={AGENTS_VARIABLE: "1"})
     run.wait_for_cells(1)
     run.wait_for(victim).kill()
-    code, out, err = run.finish(90.0)
+    code, out, err = run.finish()
     run.assert_no_orphans()
     assert stored(tmp_path) == announced(out)
     if victim == "agent":
@@ -47,7 +48,7 @@ def test_ranks_behind_an_agent(victim: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_receive_that_never_comes_is_named(tmp_path: Path) -> None:
     """With mpi4py: tests/backends/mpi/test_threads.py."""
-    run = Run(tmp_path, *"latency -n 2 -m 8:32 -i 50 --timeout 8 --inject lost:1:32".split())
+    run = Run(tmp_path, *"latency -n 2 -m 8:32 -i 50 --timeout 5 --inject lost:1:32".split(), program=PATIENT)
     code, out, err = run.finish()
     last = err.rstrip().splitlines()[-1]
     assert code == 3

@@ -76,11 +76,11 @@ SETTINGS = {
 differ, so that each must be known well where hosts that share two cores make one a half faster than the next."""
 
 
-def command(cluster: Hosts, folder: Path, *words: str) -> list[str]:
+def command(cluster: Hosts, folder: Path, *words: str, program: str = "omb_py") -> list[str]:
     """The command line of ``omb-py`` on all hosts, one rank each."""
     launcher = " ".join(cluster.words(folder))
     where = ["--hosts", ",".join(cluster.names), "--launcher-args", launcher]
-    return [sys.executable, "-m", "omb_py", words[0], *where, *words[1:]]
+    return [sys.executable, "-m", program, words[0], *where, *words[1:]]
 
 
 Swept = tuple[int, dict[str, Any], str]
