@@ -76,6 +76,6 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """After a test that starts real processes, none of them may be there."""
     yield
     if request.node.get_closest_marker("mpi") or request.node.get_closest_marker("faults"):
-        left = processes_marked(os.environ[MARK], patience_s=5.0)
+        left = processes_marked(os.environ[MARK], patience_s=60.0)
         end(left)
         assert not left, f"processes left behind: {left}"

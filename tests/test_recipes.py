@@ -120,7 +120,9 @@ print("# OSU MPI", "Bandwidth" if bandwidth else "Latency", "Test v7.5")
 print("# Datatype: MPI_CHAR.")
 print("# Size      Bandwidth (MB/s)" if bandwidth else "# Size          Avg Latency(us)")
 factor = 1 / FACTOR if bandwidth else FACTOR
-print("1024      %.2f" % (500 * factor * random.gauss(1, 0.002)))
+started = open("started", "a")
+started.write("x")
+print("1024      %.2f" % (500 * factor * random.Random(started.tell()).gauss(1, 0.002)))
 ' "$@"
 """
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
-import time
 from collections import defaultdict
 from typing import Any
 
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.backends.mpi.clocks import ClockModel, fit, synchronise
+from tests.support.patience import PATIENCE_S
 
 S = 1e9
 
@@ -34,7 +35,7 @@ class Threads:
         self.mail[self.rank, to].put(float(array[0]))
 
     def Recv(self, array: Any, source: int, tag: int) -> None:
-        array[0] = self.mail[source, self.rank].get(timeout=20)
+        array[0] = self.mail[source, self.rank].get(timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 5, 6])
@@ -44,20 +45,25 @@ def test_every_rank_finds_the_offset_of_its_clock(ranks: int) -> None:
         mail[pair]  # made before the threads look
     offsets = [0, *(int(7 * S) * rank for rank in range(1, ranks))]
     models: dict[int, ClockModel] = {}
+    readings = itertools.count()
+
+    def now() -> int:
+        """A clock that moves by 100 ns a reading, in whatever order threads get their turns."""
+        return 100 * next(readings)
 
     def one(rank: int) -> None:
-        models[rank] = synchronise(Threads(rank, ranks, mail), lambda: time.perf_counter_ns() + offsets[rank])
+        models[rank] = synchronise(Threads(rank, ranks, mail), lambda: now() + offsets[rank])
 
     threads = [threading.Thread(target=one, args=(rank,)) for rank in range(ranks)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_S)
     assert sorted(models) == list(range(ranks))
-    now = time.perf_counter_ns()
+    end = now()
     for rank, model in models.items():
-        # threads take turns, so a fit point is off by milliseconds at worst; the clocks are apart by seconds
-        assert abs(model.common(now + offsets[rank]) - now) < 0.05 * S, rank
+        # a fit point is off by the readings of others between two of its own; the clocks are apart by seconds
+        assert abs(model.common(end + offsets[rank]) - end) < 0.05 * S, rank
 
 
 @given(

@@ -11,8 +11,9 @@ import pytest
 from tests.support.machines.mpi import ROOT
 from tests.support.machines.standin import needs_compiler, report
 
-DELAY_US = 4000
-"""No operation of the simulated device begins earlier: a sample that is shorter did not wait."""
+DELAY_US = 40_000
+"""No operation of the simulated device begins earlier: a sample that is shorter did not wait. So long that no busy
+machine takes it for one that waits for nothing."""
 SYNCHRONISES = {
     "result": "a call is done before its sample ends",
     "lap": "a blocking call is done before the lap that stands behind it ends",

@@ -19,13 +19,16 @@ __all__ = ["calm"]
 Make = Callable[..., BisectDesign]
 PROGRAM = """echo >> "$2"
 awk -v cost="$1" -v seed="$(wc -l < "$2")" 'BEGIN {
-  srand(seed)
-  for (i = 0; i < 24; i++) { x = rand(); if (i > 11) sum += x }
+  x = seed * 7919
+  for (i = 0; i < 24; i++) { x = x * 16807 % 2147483647; if (i > 11) sum += x / 2147483647 }
   print "# OSU MPI Latency Test v7.5\\n# Datatype: MPI_CHAR.\\n# Size          Avg Latency(us)"
   printf "8 %.2f\\n", 100 * cost * (1 + 0.005 * (sum - 6))
 }'
 """
-"""Prints a latency of 100 µs times its cost, with a noise that launch n of a test has in every run of it."""
+"""Prints a latency of 100 µs times its cost, with a noise that launch n of a test has in every run of it.
+
+No awk's own random numbers: they differ from one awk to another.
+"""
 
 
 def git(repository: Path, *words: str) -> None:
