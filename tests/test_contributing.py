@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.machines.mpi import run_command
+from tests.support.patience import PATIENCE_S
 from tests.support.tiers import few_quick
 
 ROOT = Path(__file__).parents[1]
@@ -101,7 +102,7 @@ def output_of(script: str, checkout: Path, work: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=110,
+        timeout=PATIENCE_S,
         check=False,
     )
     return run.stdout

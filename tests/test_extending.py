@@ -31,7 +31,7 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def omb_py(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(folder), str(ROOT)])
-    return run_omb_py(*words, timeout=100, cwd=folder, PYTHONPATH=path)
+    return run_omb_py(*words, cwd=folder, PYTHONPATH=path)
 
 
 @pytest.mark.slow

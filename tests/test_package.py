@@ -75,7 +75,6 @@ def loaded_by_ranks(folder: Path, *words: str) -> set[str]:
         *words,
         "--store",
         str(folder / "store"),
-        timeout=100,
         PYTHONPATH=str(ROOT),
         PYTHONPROFILEIMPORTTIME="1",
     )

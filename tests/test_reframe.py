@@ -58,7 +58,6 @@ def run(folder: Path, mock: str) -> tuple[int, str, dict]:  # type: ignore[type-
             "--performance-report",
             "--keep-stage-files",
         ],
-        timeout=100,
         cwd=folder,
         HOME=str(folder),
         PYTHONPATH=f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",

@@ -13,6 +13,7 @@ import pytest
 
 from omb_py.cli.stdout import PRINTED, REDRAWN, PlainTerminal, guarded, shown
 from tests.support.machines.mpi import environment
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_a_store_of_a_stranger_does_not_reach_the_terminal(tmp_path: Path) -> No
         if not part:
             break
         output += part
-    assert child.wait(30) == 0
+    assert child.wait(PATIENCE_S) == 0
     os.close(leader)
     assert b"\x1b]" not in output and b"\x07" not in output
     assert b"owned" in output

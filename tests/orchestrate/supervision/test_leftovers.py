@@ -21,6 +21,7 @@ from omb_py.orchestrate.supervision import leftovers, processes
 from omb_py.orchestrate.supervision.leftovers import remove, segments
 from omb_py.orchestrate.supervision.supervisor import Supervisor
 from tests.orchestrate.supervision.peers import Clock, Peer, supervising
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -206,9 +207,9 @@ def test_a_topology_of_another_launch_stays(own_folder: Path, topology: Path) ->
     assert leftovers.topologies(leftovers.present(), launcher) == set(), "made before this launch"
     proxy = own_folder / leftovers._PROXY
     shutil.copy(shutil.which("sleep") or "/bin/sleep", proxy)
-    with subprocess.Popen([proxy, "60"]) as process:
+    with subprocess.Popen([proxy, "600"]) as process:
         try:
-            until = time.monotonic() + 30
+            until = time.monotonic() + PATIENCE_S
             while (text := Path(f"/proc/{process.pid}/comm").read_text()) != f"{proxy.name}\n":
                 assert time.monotonic() < until, text
             assert leftovers.topologies(nothing, launcher) == set(), "a younger proxy lives, and it may be its"
