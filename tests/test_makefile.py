@@ -33,7 +33,7 @@ def interpreter(path: Path, text: str) -> Path:
 def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
-    return run_command(["make", *words], timeout=60, cwd=folder, env=os.environ)
+    return run_command(["make", *words], cwd=folder, env=os.environ)
 
 
 @pytest.mark.parametrize("goal", ["run", "test"])

@@ -36,7 +36,7 @@ Shell = Callable[[list[str]], tuple[int, str]]
 
 def _by_subprocess(words: list[str]) -> tuple[int, str]:
     path = os.pathsep.join((os.getcwd(), environment()["PYTHONPATH"]))
-    done = run_omb_py(*words, timeout=300, COLUMNS="100", PYTHONPATH=path)
+    done = run_omb_py(*words, COLUMNS="100", PYTHONPATH=path)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, done.stdout
 

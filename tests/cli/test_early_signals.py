@@ -36,7 +36,7 @@ def killed(number: int, *more: str, module: str = HALF_WAY, **environ: str) -> s
     words = [sys.executable, "-c", KILLED_WHILE_IMPORTING, str(number), module, *more]
     launchers = ("PMI", "OMPI_", "SLURM_", "MPI_", "FLUX_", "RANK", "TORCHELASTIC")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(launchers)}
-    return run_command(words, timeout=60, cwd=ROOT, env={**kept, **environ})
+    return run_command(words, cwd=ROOT, env={**kept, **environ})
 
 
 NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

@@ -21,6 +21,7 @@ from omb_py.orchestrate.launching.launch_command import command_for, report_laun
 from omb_py.orchestrate.supervision import processes
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
 from tests.launchers.test_mpiexec import SAYS, program
+from tests.support.patience import PATIENCE_S
 
 VERSIONS = {MPICH: "5.0.2", OPEN_MPI: "5.0.11", INTEL: "2021.16.0"}
 TWO = Processors(((0,), (1,)))
@@ -396,8 +397,6 @@ MPI.Finalize()
 sys.exit(code)
 """
 
-PATIENCE_S = 60.0
-"""Only a test that hangs waits so long."""
 real = [pytest.mark.mpi, pytest.mark.each_library]
 
 
@@ -417,7 +416,7 @@ class Real:
     def command(self, mode: str, ranks: int) -> LaunchCommand:
         return command_for("mpiexec", [sys.executable, str(self.script), mode], ranks, machine=self.context())
 
-    def run(self, mode: str, ranks: int = 2, timeout: float = 20.0, command: list[str] | None = None) -> Outcome:
+    def run(self, mode: str, ranks: int = 2, timeout: float = PATIENCE_S, command: list[str] | None = None) -> Outcome:
         built = self.command(mode, ranks)
         supervisor = Supervisor(
             {"beat_s": 0.1},

@@ -189,7 +189,7 @@ def _loaded(path: Path, *names: str) -> Any:
 
 
 def _run(words: Sequence[str]) -> str:
-    done = run_command(words, timeout=60)
+    done = run_command(words)
     if done.returncode:
         raise RuntimeError(f"{words[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
     return done.stdout

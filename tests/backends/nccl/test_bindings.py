@@ -35,6 +35,7 @@ from tests.backends.nccl.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails
 from tests.support.capabilities import with_methods
 from tests.support.machines.mpi import ROOT
 from tests.support.machines.standin import needs_compiler, report
+from tests.support.patience import PATIENCE_S
 from tests.support.planning import plan
 
 PYTHON = BINDINGS[1:]
@@ -123,7 +124,7 @@ def test_a_row_says_by_which_package_and_which_nccl_it_was_measured() -> None:
     ],
 )
 def test_errors_end_the_run_with_the_librarys_own_words(binding: str, fault: str, says: str) -> None:
-    code, text = fails(fault, "--timeout", "20s", "--binding", binding, PYTHONPATH=PATH)
+    code, text = fails(fault, "--timeout", f"{PATIENCE_S}s", "--binding", binding, PYTHONPATH=PATH)
     assert (code, says in text) == (3, True), text
     assert "Traceback" not in text and "made progress" not in text
 

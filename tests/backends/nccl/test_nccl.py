@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,8 @@ from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.machines.mpi import ROOT, environment, run_command, run_omb_py
 from tests.support.machines.standin import library, needs_compiler, report, start
+from tests.support.patience import PATIENCE_S
+from tests.support.patient import PATIENT
 from tests.support.sessions.nccl_cells import MULTIPLIED
 
 Cell = dict[str, Any]
@@ -124,8 +127,9 @@ def test_a_wrong_byte_is_found() -> None:
     assert done["wrong"] > 0
 
 
-def _cli(*words: str, store: str = "", **more: str) -> tuple[int, str]:
-    done = run_omb_py(*words, *(("--store", store) if store else ("--no-store",)), cwd=ROOT, **more)
+def _cli(*words: str, store: str = "", program: str = "omb_py", **more: str) -> tuple[int, str]:
+    where = ("--store", store) if store else ("--no-store",)
+    done = run_command([sys.executable, "-m", program, *words, *where], cwd=ROOT, **more)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -146,7 +150,7 @@ def fails(fault: str, *words: str, **more: str) -> tuple[int, str]:
     ],
 )
 def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -> None:
-    code, text = fails(fault, "--timeout", "20s")
+    code, text = fails(fault, "--timeout", f"{PATIENCE_S}s")
     assert (code, says in text) == (3, True), text
     assert "Traceback" not in text and "made progress" not in text
 
@@ -197,7 +201,7 @@ def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -
 @pytest.mark.parametrize("words", [("--timing", "graph"), ("--nccl", "communicators=2"), ("--timing", "pipelined")])
 def test_an_error_while_calls_are_enqueued_ends_the_run(words: tuple[str, ...]) -> None:
     """The stand-in ends a process that calls on after the abort, as NCCL would read memory that it has freed."""
-    code, text = fails("async:30@0", *words, "--timeout", "20s")
+    code, text = fails("async:30@0", *words, "--timeout", f"{PATIENCE_S}s")
     assert code == 3 and "stand-in: the peer's socket was closed" in text, text
     assert "Traceback" not in text and "made progress" not in text
 
@@ -208,12 +212,13 @@ def test_an_error_while_calls_are_enqueued_ends_the_run(words: tuple[str, ...]) 
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ("stall:6@1", "rank 1"),  # its call never returns: it is behind
-        ("hang:7@1", "all ranks are at the same place"),  # its device does nothing: no host is behind
+        ("stall:46@1", "rank 1"),  # its call never returns: it is behind
+        ("hang:47@1", "all ranks are at the same place"),  # its device does nothing: no host is behind
     ],
 )
 def test_a_rank_that_does_not_come_ends_the_run(fault: str, says: str) -> None:
-    code, text = fails(fault, "--timeout", "3s")
+    code, text = fails(fault, "-m", "32:64", "--timeout", "3s", program=PATIENT)
+    assert re.search(r"^32 ", text, re.M), "the second cell does not come to its end"
     assert code == 3 and says in text and "progress" in text, text
 
 

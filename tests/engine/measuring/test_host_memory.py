@@ -150,7 +150,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 def test_a_settled_heap_keeps_what_a_call_frees() -> None:
     def faults(settled: bool) -> int:
         words = [sys.executable, "-c", FAULTS.format(settled=settled)]
-        return int(run_command(words, timeout=60, check=True).stdout)
+        return int(run_command(words, check=True).stdout)
 
     pages = 30 * 3 * (1 << 20) // mmap.PAGESIZE
     assert faults(False) > pages / 4  # every call pays anew, though it allocates what the one before did

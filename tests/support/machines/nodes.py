@@ -41,7 +41,7 @@ class Hosts(EmulatedHosts):
 
     def words(self, folder: Path, host_name: str = "$host") -> list[str]:
         """The words of this environment's launcher for starting processes on the hosts."""
-        told = run_command([mpiexec()[0], "--version"], timeout=30, check=True)
+        told = run_command([mpiexec()[0], "--version"], check=True)
         return self.agent(folder, "Open MPI" in told.stdout, host_name)
 
     def launcher(self, folder: Path, ranks_per_host: int) -> list[str]:
