@@ -18,22 +18,19 @@ from tests.orchestrate.programs.conftest import Make
 from tests.support.c_library import shared_library
 from tests.support.machines.mpi import AS_ROOT, environment, mpiexec
 from tests.support.optional import needs_torch
+from tests.support.patience import PATIENCE_S
 from tests.support.ping_pong import compile_ping_pong, why_no_ping_pong
 
-SPIN = r"""
+SLOW = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <time.h>
-typedef int (*Send)(const void *, int, int, int, int, int);
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
-int MPI_Send(const void *data, int count, int type, int peer, int tag, int comm) {
-  static Send real;
-  double until = now() + 3e-3;
-  if (!real) real = (Send) dlsym(RTLD_NEXT, "MPI_Send");
-  while (now() < until) {}
-  return real(data, count, type, peer, tag, comm);
+double MPI_Wtime(void) {
+  static double (*real)(void);
+  if (!real) real = (double (*)(void)) dlsym(RTLD_NEXT, "MPI_Wtime");
+  return 1e4 * real();
 }
 """
+"""By its clock all takes ten thousand times as long: more than a busy machine can add to one side alone."""
 
 
 @pytest.fixture
@@ -49,17 +46,17 @@ def ping_pong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_a_c_program_with_a_slower_library_before_it_is_found(ping_pong: str, design: Make, tmp_path: Path) -> None:
-    (tmp_path / "spin.c").write_text(SPIN)
-    spin = shared_library(tmp_path / "spin.c", tmp_path / "libspin.so")
-    settings = {"NEW": {"LD_PRELOAD": str(spin)}}
-    expected = parse_expected([f"NEW:libspin.so={spin}", f"BASE:libmpi.so={Path(sys.executable).parent.parent}/lib"])
+    (tmp_path / "slow.c").write_text(SLOW)
+    slow = shared_library(tmp_path / "slow.c", tmp_path / "libslow.so")
+    settings = {"NEW": {"LD_PRELOAD": str(slow)}}
+    expected = parse_expected([f"NEW:libslow.so={slow}", f"BASE:libmpi.so={Path(sys.executable).parent.parent}/lib"])
     report = compare_programs(design(ping_pong, ping_pong, settings, expected=expected))
     # ratios alone: how launches spread, and so what can be shown with eight, depends on what else runs here
     assert all(judged.answers["median"].ratio > 1.5 for judged in report.judged)
     assert report.unmeasured == []
     assert {row["ranks"] for row in report.base.rows} == {2}
     libraries = {Path(str(entry["path"])).name for entry in report.new.provenances[0]["loaded_libraries"]}
-    assert {"ping_pong", "libspin.so"} <= libraries
+    assert {"ping_pong", "libslow.so"} <= libraries
 
 
 @pytest.mark.mpi
@@ -92,14 +89,16 @@ def test_a_script_on_gloo_is_judged_by_the_number_that_it_prints(design: Make, t
     script.write_text(
         "import sys, time\nimport torch\nimport torch.distributed as dist\n"
         "dist.init_process_group('gloo')\ndata = torch.ones(1 << int(sys.argv[1]))\n"
-        "dist.all_reduce(data)\nbegan = time.perf_counter()\n"
-        "for _ in range(20):\n    dist.all_reduce(data)\n"
-        "if dist.get_rank() == 0:\n    print(f'all_reduce took {(time.perf_counter() - began) / 20 * 1e3:.4f} ms')\n"
+        "took = []\n"
+        "for _ in range(20):\n"
+        "    began = time.perf_counter()\n    dist.all_reduce(data)\n    took.append(time.perf_counter() - began)\n"
+        # what a busy machine adds is not in the shortest
+        "if dist.get_rank() == 0:\n    print(f'all_reduce took {min(took) * 1e3:.4f} ms')\n"
         "dist.destroy_process_group()\n"
     )
     start = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 {script}"
     reading = reading_of("", [parse_metric("all_reduce ms lower took ([0-9.]+) ms")])
-    report = compare_programs(design(f"{start} 16", f"{start} 20", reading=reading, launches=2, timeout_s=120.0))
+    report = compare_programs(design(f"{start} 12", f"{start} 22", reading=reading, launches=2, timeout_s=PATIENCE_S))
     assert report.judged[0].answers["median"].ratio > 1.5
     assert "2 launches a side, and a change needs 6" in report.unmeasured[0]
 
