@@ -74,7 +74,9 @@ def test_stages_of_an_overlapped_collective(ranks: int, binding: str) -> None:
     laps = said[0]["laps"]
     assert set(laps) == {"pure.time", "both.init", "both.compute", "both.wait"} and min(laps.values()) > 0
     # every rank computes for its own mean of the first stage: over the ranks the means agree
-    assert 0.9 * laps["pure.time"] < laps["both.compute"] < 3 * laps["pure.time"] + 200
+    assert 0.9 * laps["pure.time"] < laps["both.compute"]
+    # no longer, but for what a busy machine adds to some iterations
+    assert min(one["least"] for one in said) < 3 * laps["pure.time"] + 200
     assert all(one["seen"] == ["setup", "end"] for one in said)
 
 
