@@ -422,11 +422,12 @@ link.send("done")
     )
     child = start(body)
     server.send(type="spec")
+    beats = 1
     while (message := server.read())["type"] != "note":
-        pass
-    assert message["switches"] < 20, "a thread that polls wakes hundreds of times in 1.5 s"
+        beats += message["type"] == "beat"  # more of them where a busy machine lets it sleep for longer
+    assert message["switches"] < 20 * beats, "a thread that polls wakes hundreds of times in 1.5 s"
     # one heartbeat takes 0.5 ms on an idle machine, and several times that on a busy one
-    assert message["cpu"] < 0.03, "seconds of processor in 1.5 s with one heartbeat: a thread spins"
+    assert message["cpu"] < 0.03 * beats, "seconds of processor in 1.5 s with one heartbeat: a thread spins"
     server.hang_up()
     child.wait(PATIENCE_S)
 

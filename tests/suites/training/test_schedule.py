@@ -10,7 +10,7 @@ from omb_py.engine.program.benchmark import Sampling
 from omb_py.suites.training.schedule import AGAIN_S, TrainingSchedule
 from omb_py.suites.training.settings import parse_training
 
-NOON = time.mktime((2026, 1, 1, 12, 0, 0, 0, 1, 0))
+NOON = time.mktime((2026, 1, 1, 12, 0, 0, 0, 1, -1))  # also where it is summer then
 
 
 class Timed:
