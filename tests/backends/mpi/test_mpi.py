@@ -75,8 +75,8 @@ def test_stages_of_an_overlapped_collective(ranks: int, binding: str) -> None:
     assert set(laps) == {"pure.time", "both.init", "both.compute", "both.wait"} and min(laps.values()) > 0
     # every rank computes for its own mean of the first stage: over the ranks the means agree
     assert 0.9 * laps["pure.time"] < laps["both.compute"]
-    # no longer, but for what a busy machine adds to some iterations
-    assert min(one["least"] for one in said) < 3 * laps["pure.time"] + 200
+    # what else runs here lengthens the mean, and not every iteration
+    assert said[0]["least compute"] < 3 * laps["pure.time"] + 200
     assert all(one["seen"] == ["setup", "end"] for one in said)
 
 
