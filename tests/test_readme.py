@@ -1,4 +1,7 @@
-"""Every command of the tour runs as it is written; those of the README are what .ci/run runs, and tests/newcomer.py."""
+"""Every command of the tour prints what it is there for; .ci/run and tests/newcomer.py run those of the README.
+
+A command of the tour that measures until its means are known has few iterations here. newcomer.py gives it none.
+"""
 
 from __future__ import annotations
 
@@ -87,13 +90,17 @@ SHOWN: dict[str, tuple[tuple[str, int], ...]] = {
 """Command -> what it prints, as a pattern of lines and how many lines there are of it."""
 
 
+UNLIMITED = re.compile(r"omb-py (allreduce|latency|bw)\b(?!.* -i )")
+"""Commands that choose their iterations by themselves."""
+
+
 @pytest.fixture(scope="module")
 def printed(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
     """What every command printed. They run once, in the order in which a reader meets them."""
     results = {}
     for command in SHOWN:
         results[command] = run_command(
-            shlex.split(command),
+            [*shlex.split(command), *(("-i", "20") if UNLIMITED.search(command) else ())],
             timeout=300,
             cwd=folder,
             PATH=f"{BIN}:{os.environ['PATH']}",
