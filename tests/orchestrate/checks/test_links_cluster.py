@@ -64,6 +64,7 @@ def _possible() -> None:
         pytest.skip(why_not())
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("nodes", "fault", "more"), [(4, "a late node", ()), (8, UPLINK, BRIEF)])
 def test_what_is_wrong_is_named(nodes: int, fault: str, more: tuple[str, ...]) -> None:
     """By one sweep; where another user of the machine hid it, by most of three.

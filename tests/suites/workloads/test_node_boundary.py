@@ -31,6 +31,7 @@ def _step_us(command: list[str]) -> float:
 
 @pytest.mark.mpi
 @pytest.mark.slow
+@pytest.mark.alone
 def test_simulation_and_emulated_hosts_agree(tmp_path: Path) -> None:
     """The bytes over the link decide, each order by a factor of four or more, so the load of the machine does not."""
     if why_not():
