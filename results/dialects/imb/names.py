@@ -47,6 +47,8 @@ _ATOMIC: Final = {
 }
 _SYNCS: Final = {"put_latency": "put", "get_latency": "get", "put_bw": "put", "get_bw": "get"}
 
+GROUP_RANKS: Final = "group_ranks"
+"""Parameter of an imported row: the ranks of each group that IMB listed, as ``0,1;2,3``."""
 FORMS: Final[Mapping[str, Form]] = {
     "latency": Form("PingPong", "MPI-1", "time"),
     "pingpong_any_source": Form("PingPongAnySource", "MPI-1", "time"),

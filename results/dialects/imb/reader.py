@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.caveats import measured_in
-from omb_py.results.dialects.imb.names import benchmark_of, counts_a_block, reduces
+from omb_py.results.dialects.imb.names import GROUP_RANKS, benchmark_of, counts_a_block, reduces
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT, family
 from omb_py.results.dialects.reading import (
@@ -40,6 +40,7 @@ _TITLE = re.compile(r"\s*# Benchmarking (?:Multi-)?(?P<name>[A-Za-z0-9_]+)\s*(?P
 _PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b(?: \(threads: (\d{1,6})\))?.*")
 _WINDOW = re.compile(r"\s*# window_size = (\d{1,9})\s*")
 _GROUPS = re.compile(r"\s*# \( ?(\d{1,9}) groups of (\d{1,9}) processes each running simultaneous.*")
+_MEMBERS = re.compile(r"\s*# Group\s{1,3}(\d{1,9}):((?:\s+\d{1,9}){1,10000})\s*")
 _MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
 _PREAMBLE = re.compile(
     r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release|Version)\s*:\s*(.*)"
@@ -146,6 +147,10 @@ class ImbText(LogReader[_OpenTable]):
         elif match := _GROUPS.fullmatch(text):
             part.parameters["groups"] = match[1]
             part.ranks = whole(match[2], INT32)
+        elif match := _MEMBERS.fullmatch(text):
+            before = part.parameters.get(GROUP_RANKS)
+            members = ",".join(match[2].split())
+            part.parameters[GROUP_RANKS] = members if before is None else f"{before};{members}"
         elif match := _MODE.fullmatch(text):
             part.parameters["mode"] = match[1].lower()
         elif words and words[0] in ("Group", "#bytes", "#repetitions"):

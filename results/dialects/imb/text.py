@@ -22,7 +22,7 @@ from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
 from omb_py.results.caveats import columns_line
 from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
-from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block, reduces
+from omb_py.results.dialects.imb.names import FORMS, GROUP_RANKS, Form, counts_a_block, reduces
 from omb_py.results.dialects.reading import OWN_TEXT
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import stored_floats
@@ -48,11 +48,12 @@ _MT_COLUMNS = 6
 _USUAL_LENGTHS: Final = (0, 1 << 22)
 """IMB's own shortest and longest message, which it also says where a benchmark has no size."""
 _EXPLAINED: Final = {
+    "Compare_and_swap": ("Uses MPI_INT data type",),
     "Truly_passive_put": (
         "The benchmark measures execution time of MPI_Put for 2 cases:",
         "1) The target is waiting in MPI_Barrier call (t_pure value)",
         "2) The target performs computation and then enters MPI_Barrier routine (t_ovrl value)",
-    )
+    ),
 }
 """Lines below a name in the list of benchmarks."""
 _AS_PRINTED: Final = ("IMB", OWN_TEXT)
@@ -82,7 +83,7 @@ def why_refused(row: Row, each_group: bool = False, groups: bool = False, otherw
     sync = (row.get("parameters") or {}).get("sync", "flush")
     if sync not in ("flush", "flush_local"):
         return f"{name} -s {sync}: IMB has passive targets only: use -s flush, or --format {otherwise}"
-    if each_group and not (groups or groups_of_row(row)):
+    if each_group and not (groups or groups_of_row(row) or _is_of_group(row)):
         return f"{name}: --format imb-multi has a line for each group: add --groups, or use --format imb"
     if each_group and FORMS[name].layout.endswith("overlap"):
         return f"{name}: the overlap of each group is not kept: use --format imb"
@@ -98,9 +99,23 @@ def form_of(row: Row, each_group: bool = False) -> Form:
         form = replace(form, name=f"{form.name.removeprefix('Unidir_').capitalize()}_local")
     if form.mode and (row.get("window") or 1) > 1:
         form = replace(form, mode="AGGREGATE")
-    if groups_of_row(row):
-        form = replace(form, name=f"Multi-{form.name}", layout="range_rate" if form.layout == "time" else form.layout)
+    if groups_of_row(row) or _group_count(row):
+        wide = form.layout == "time" and not _is_of_group(row)
+        form = replace(form, name=f"Multi-{form.name}", layout="range_rate" if wide else form.layout)
+    elif form.part == "MPI-1" and form.layout == "time" and "message_rate" in (row.get("metrics") or {}):
+        form = replace(form, part="IMB-P2P", layout="messages")  # a program that has these benchmarks too
     return replace(form, mode=parameters["mode"].upper()) if "mode" in parameters else form
+
+
+def _group_count(row: Row) -> int:
+    """The number of groups at once, of a row that was imported; 0 where all ranks were one."""
+    text = str((row.get("parameters") or {}).get("groups", ""))
+    return int(text) if text.isdecimal() else 0
+
+
+def _is_of_group(row: Row) -> bool:
+    """Whether an imported row is the line of one group (``-multi 1``)."""
+    return "group" in (row.get("parameters") or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +137,8 @@ class Header:
     """What is known of the machine that measured, as lines of IMB's header."""
     reducing: Row | None = None
     """The first row that reduces, which may come after others; where None, the first row where it does."""
+    moving: Row | None = None
+    """The first row of messages that are not reduced, likewise."""
 
     def text(self) -> str:
         """The header of IMB-MPI1, -NBC and -RMA, that of IMB-P2P, whose lines all begin with #, or IMB-MT's title."""
@@ -162,9 +179,8 @@ class Header:
         """
         row = self.row
         reducing = self.reducing or (row if _reduces(row) else None)
-        moved: str | None = "MPI_BYTE"
-        if not _reduces(row) and row.get("dtype") not in ("char", "byte") and row.get("size_bytes") is not None:
-            moved = _mpi_type(row)
+        moving = self.moving or (row if _is_moving(row) else None)
+        moved = "MPI_BYTE" if moving is None or moving.get("dtype") in ("char", "byte") else _mpi_type(moving)
         reduced = _mpi_type(reducing) if reducing else "MPI_FLOAT"
         op = str(reducing.get("op") or "") if reducing else "sum"
         after = "" if self.form.part in ("MPI-NBC", "MPI-RMA") else " "
@@ -190,6 +206,10 @@ def _reduces(row: Row) -> bool:
     return bool(row.get("op")) or reduces(FORMS[str(row["benchmark"])].name)
 
 
+def _is_moving(row: Row) -> bool:
+    return not _reduces(row) and row.get("size_bytes") is not None
+
+
 def _mpi_type(row: Row) -> str | None:
     dtype = str(row.get("dtype"))
     return DTYPES[dtype].mpi if dtype in DTYPES else None
@@ -211,7 +231,9 @@ def title(row: Row, each_group: bool = False) -> str:
     """
     form = form_of(row, each_group)
     columns = _columns(form, row)
-    if each_group:
+    if _is_of_group(row):
+        columns = ["Group", *columns]
+    elif each_group:
         columns = ["Group", *_columns(FORMS[str(row["benchmark"])], row)]
     wide = _MT_COLUMNS if form.part == "MT" else len(columns)
     rule, end = f"#{'-' * (WIDTH * wide - 1)}\n", "" if form.part in ("IMB-P2P", "MT") else " "
@@ -223,12 +245,17 @@ def title(row: Row, each_group: bool = False) -> str:
 
 def _ranks(row: Row, end: str) -> str:
     """The number of ranks, or the ranks of each group (IMB's ``-multi 0``: all groups in one line)."""
-    groups = groups_of_row(row)
-    if not groups:
+    groups: Sequence[Sequence[int]] = groups_of_row(row)
+    count, size = len(groups), len(groups[0]) if groups else 0
+    if imported := _group_count(row):
+        listed = str(row["parameters"].get(GROUP_RANKS, ""))
+        groups = [[int(rank) for rank in group.split(",")] for group in listed.split(";") if group]
+        count, size = imported, int(row["ranks"])
+    if not count:
         return f"# #processes = {row['ranks']}{_threads(row)}{end}\n{_window(row)}"
-    count = f"# ( {len(groups)} groups of {len(groups[0])} processes each running simultaneous ){end}\n"
+    head = f"# ( {count} groups of {size} processes each running simultaneous ){end}\n"
     members = ("".join(f"{rank:5d}" for rank in group) for group in groups)
-    return count + "".join(f"# Group{number:3d}: {ranks}\n#{end}\n" for number, ranks in enumerate(members))
+    return head + "".join(f"# Group{number:3d}: {ranks}\n#{end}\n" for number, ranks in enumerate(members))
 
 
 def _threads(row: Row) -> str:
@@ -273,7 +300,7 @@ def to_imb(rows: Iterable[Row], each_group: bool = False, provenance: Provenance
         if why := why_refused(row, each_group, otherwise="csv"):
             refused = why
             continue
-        tables = launches.setdefault((row.get("launch_id"), FORMS[str(row["benchmark"])].part), {})
+        tables = launches.setdefault((row.get("launch_id"), form_of(row, each_group).part), {})
         tables.setdefault(table_of(row), []).append(row)
     if refused and not launches:
         raise UsageError(f"none of these rows has a text of IMB: {refused}")
@@ -281,7 +308,7 @@ def to_imb(rows: Iterable[Row], each_group: bool = False, provenance: Provenance
 
 
 def table_of(row: Row) -> tuple[object, ...]:
-    parameters = {name: value for name, value in (row.get("parameters") or {}).items() if name != "defects"}
+    parameters = {k: value for k, value in (row.get("parameters") or {}).items() if k not in ("defects", "group")}
     who = ("launch_id", "benchmark", "ranks", "threads", "backend", "library_version", "binding")
     how = ("device", "dtype", "op", "buffer", "window", "root", "in_place", "process_sync", "cache")
     return (*(row.get(name) for name in (*who, *how)), tuple(sorted(parameters.items())))
@@ -297,12 +324,23 @@ def _launch(tables: Sequence[Sequence[Row]], each_group: bool, provenance: Prove
     names = tuple(dict.fromkeys(form_of(rows[0]).name for rows in tables))
     started = datetime.fromisoformat(str(first["started_at"])) if first.get("started_at") else datetime.now()
     reducing = next((rows[0] for rows in tables if _reduces(rows[0])), None)
+    moving = next((rows[0] for rows in tables if _is_moving(rows[0])), None)
     command = "omb-py results export"
     machine = imported or _machine(facts)
-    header = Header(form_of(first), names, sorted(sizes), first, command, started, standard, machine, reducing)
-    write = lines_of_groups if each_group else line
-    body = "".join(title(rows[0], each_group) + "".join(map(write, rows)) for rows in tables)
+    header = Header(form_of(first), names, sorted(sizes), first, command, started, standard, machine, reducing, moving)
+    body = "".join(title(rows[0], each_group) + "".join(_lines(rows, each_group)) for rows in tables)
     return header.text() + body + closing(header.form)
+
+
+def _lines(rows: Sequence[Row], each_group: bool) -> Iterator[str]:
+    """The lines of a table; above those of the groups at a size stands a blank line."""
+    if not _is_of_group(rows[0]):
+        yield from map(lines_of_groups if each_group else line, rows)
+        return
+    first = rows[0]["parameters"]["group"]
+    for row in rows:
+        group = row["parameters"]["group"]
+        yield "\n" * (group == first) + f"{group:>{WIDTH}}{line(row)}"
 
 
 class ImbTranscript(Transcript):

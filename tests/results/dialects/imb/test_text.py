@@ -56,6 +56,74 @@ def test_tables_that_were_imported_are_exported_to_the_character(program: str) -
     assert tables_of(to_imb(imported(program))) == tables_of(printed(program))
 
 
+MULTI_0 = """
+#-----------------------------------------------------------------------------
+# Benchmarking Multi-PingPong 
+# ( 2 groups of 2 processes each running simultaneous ) 
+# Group  0:     0    2
+# 
+# Group  1:     1    3
+# 
+#-----------------------------------------------------------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]   Mbytes/sec
+            0            5         1.43         3.41         2.32         0.00
+            4            5         5.23         6.60         5.71         0.61
+"""
+"""What ``IMB-MPI1 -multi 0 -map 2x2 PingPong`` printed on four ranks."""
+MULTI_1 = """
+#-----------------------------------------------------------------------------
+# Benchmarking Multi-Allreduce 
+# ( 2 groups of 2 processes each running simultaneous ) 
+# Group  0:     0    2
+# 
+# Group  1:     1    3
+# 
+#-----------------------------------------------------------------------------
+        Group       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+
+            0            0            5         0.06         0.13         0.09
+            1            0            5         0.05         0.13         0.09
+
+            0            4            5         2.91         4.70         3.81
+            1            4            5         3.32         3.78         3.55
+"""
+"""The same of ``-multi 1 Allreduce``."""
+P2P_PINGPONG = """
+#----------------------------------------------------------------
+# Benchmarking PingPong
+# #processes = 2
+#----------------------------------------------------------------
+       #bytes #repetitions      t[usec]   Mbytes/sec      Msg/sec
+            8           10         2.12         3.75       469314
+"""
+"""What IMB-P2P printed of a benchmark that IMB-MPI1 has too."""
+
+
+@pytest.mark.parametrize("table", [MULTI_0, MULTI_1, P2P_PINGPONG])
+def test_groups_and_message_rates_that_were_imported_come_back(table: str) -> None:
+    parsed = parse(f"# Intel(R) MPI Benchmarks 2021.10, MPI-1 part\n{table}".encode(), Context())
+    rows = [{**row, "launch_id": "a-0"} for table in parsed.tables for row in table.rows]
+    text = to_imb(rows)
+    assert text[text.rindex("\n#-", 0, text.index("# Benchmarking")) :].startswith(table)
+    if "Group  0" in table:
+        assert {row["parameters"]["group_ranks"] for row in rows} == {"0,2;1,3"}
+    if "Msg/sec" in table:
+        assert "IMB-P2P part" in text
+    if "Group   " in table:
+        assert to_imb(rows, each_group=True) == text
+    else:
+        with pytest.raises(UsageError, match="--format imb-multi has a line for each group"):
+            to_imb(rows, each_group=True)
+
+
+def test_the_type_of_messages_is_said_where_a_reduction_comes_first() -> None:
+    """``IMB-MPI1 -data_type double Allreduce PingPong``."""
+    rows = [{**ROW, "benchmark": "allreduce", "dtype": "float32", "op": "sum"}, {**ROW, "dtype": "float64"}]
+    for text in (to_imb(rows), to_imb(rows[::-1])):
+        assert "# MPI_Datatype                   :   MPI_DOUBLE \n" in text
+        assert "# MPI_Datatype for reductions    :   MPI_FLOAT \n" in text
+
+
 def masked(text: str) -> list[str]:
     """The lines of a header less the facts of run and machine, the comments on benchmarks, and spaces at the end."""
     head = text[: text.index("\n#-", text.index("List of Benchmarks"))]
