@@ -13,6 +13,7 @@ from omb_py.grammar.json_values import JsonObject
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.dialects.nccl.text import (
     NO_ROOT,
+    REPLAYS,
     SAID,
     TYPES,
     bus_bandwidth,
@@ -67,7 +68,7 @@ def _config(rows: Sequence[Row], facts: LaunchFacts) -> JsonObject:
         "iterations": _calls(first, "iterations"),
         "aggregated_iterations": int(aggregated),
         "validation": int(first.get("wrong_bytes") is not None),
-        "graph": int(mode == "graph"),
+        "graph": int((first.get("parameters") or {}).get(REPLAYS, "1")) if mode == "graph" else 0,
         "blocking_collectives": _word(mode not in ("pipelined", "graph")),
         "per_iter_timing": _word(False),
         "parallel_init": _word(False),

@@ -162,7 +162,8 @@ class NcclText(LogReader[_OpenTable]):
         self.launch.iterations = int(options["iters"]) if "iters" in options else None
         self.launch.warmup = int(options["warmup iters"]) if "warmup iters" in options else None
         self.launch.batch = whole(options["agg iters"], INT32) if "agg iters" in options else None
-        self.launch.timing = "graph" if options.get("graph", "0") != "0" else "pipelined"
+        self.launch.timing = "pipelined"
+        self.launch.take_graph(options.get("graph", "0"))
         self.launch.facts["config"] = shown(text.strip().removeprefix("# "), 300).strip("'")
 
     def end(self) -> None:

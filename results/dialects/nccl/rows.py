@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from omb_py.results.caveats import MEASURED
-from omb_py.results.dialects.nccl.text import BENCHMARKS, TYPES, itemsize
+from omb_py.results.dialects.nccl.text import BENCHMARKS, REPLAYS, TYPES, itemsize
 from omb_py.results.dialects.reading import INT32, OWN_TEXT, BadTable, ImportedRow, shown, whole
 from omb_py.results.statistics.bandwidth import FORMULAS
 
@@ -66,6 +66,12 @@ class Launch:
         self.source, self.version, self.own = OWN_TEXT, version[:60], said
         self.timing = said.get("timing", self.timing)
         self.ranks = whole(said["ranks"], INT32) if "ranks" in said else self.ranks
+
+    def take_graph(self, launches: str) -> None:
+        """Take ``-G``: how often the captured graph was launched; 0 where there is none."""
+        if launches != "0":
+            self.timing = "graph"
+            self.parameters |= {REPLAYS: launches} if launches != "1" else {}
 
     @property
     def measured(self) -> dict[str, str | None]:

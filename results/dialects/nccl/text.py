@@ -67,6 +67,8 @@ REMARKS: Final[Mapping[str, str]] = {
     "graph": "# the calls of a sample were captured as a graph and launched once\n",
 }
 """Timings besides nccl-tests' usual one -> the comment above the rows."""
+REPLAYS: Final = "nccl_replays"
+"""Parameter of rows whose graph was launched more than once."""
 _SCATTERED: Final = ("reduce_scatter", "reduce_scatter_block")
 _NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
 _NAMES["reduce_scatter_block"] = "reduce_scatter"
@@ -309,7 +311,7 @@ def remarks(row: Row) -> str:
     text = f"{caveat_line(own)}\n" if own else ""
     # a call that was waited for on a stream is stored as all that are timed alone
     mode = (row.get("parameters") or {}).get("timing_mode") or row.get("timing")
-    replays = (row.get("parameters") or {}).get("nccl_replays", "")
+    replays = (row.get("parameters") or {}).get(REPLAYS, "")
     remark = REMARKS.get(str(mode), "")
     return text + (remark.replace("launched once", f"launched {replays} times") if replays else remark)
 

@@ -133,6 +133,8 @@ def _launch(document: Entry, args: list[str]) -> Launch:
         batch=_whole(config, "aggregated_iterations", INT32),
         timing=_timing(config),
     )
+    if launch.timing == "graph":
+        launch.take_graph(str(_whole(config, "graph") or 1))
     own = document.get("omb_py")
     if isinstance(own, Mapping):
         said = {str(key): str(value)[:80] for key, value in own.items()}

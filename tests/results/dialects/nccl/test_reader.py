@@ -37,6 +37,30 @@ def exported(text: str, folder: Path) -> str:
     return to_nccl(stored(text, folder), provenance_of(folder))
 
 
+@pytest.mark.parametrize(
+    ("launches", "timing", "parameters"),
+    [
+        (0, "pipelined", {}),
+        (1, "graph", {}),
+        (10, "graph", {"nccl_replays": "10"}),
+    ],
+)
+def test_how_often_a_graph_was_launched_is_kept(
+    launches: int, timing: str, parameters: dict[str, str], tmp_path: Path
+) -> None:
+    """``-G 10`` divides by ten launches, so it is no like of ``-G 1``; in text and JSON, and back."""
+    texts_of = (
+        texts.FOURTH.replace("graph: 0", f"graph: {launches}"),
+        texts.JSON.replace('"graph":0', f'"graph":{launches}'),
+    )
+    for at, text in enumerate(texts_of):
+        rows = stored(text, tmp_path / str(at))
+        assert {(row["timing"], *row["parameters"].items()) for row in rows} == {(timing, *parameters.items())}
+        again = json.loads(rows_to_json(rows, {}))["config"]["graph"]
+        assert again == launches
+        assert ("launched 10 times" in to_nccl(rows)) == (launches == 10)
+
+
 class TestText:
     def test_the_first_generation_counts_in_ms(self) -> None:
         first, second, *_ = rows_of(texts.FIRST)
