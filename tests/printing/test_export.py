@@ -8,7 +8,7 @@ import math
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.printing.export import CSV_COLUMNS, export, to_csv, to_json
+from omb_py.printing.export import CSV_COLUMNS, export, left_out, to_csv, to_json
 from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.store import schema
 from omb_py.results.store.read import load
@@ -89,6 +89,14 @@ def test_rows_of_a_loaded_store_export_the_same(tmp_path, rows) -> None:
     stored, direct = json.loads(to_json(loaded)), json.loads(to_json(rows))
     assert stored == direct
     assert to_csv(loaded) == to_csv(rows)
+
+
+def test_images_a_second_are_no_latency_in_omb_s_text(rows, make_row) -> None:
+    images = make_row(benchmark="train", source="Horovod", unit="img/sec", value=325.75)
+    assert export([*rows, images], "osu") == export(rows, "osu")
+    assert left_out([*rows, images], "osu") == {"train": 1}
+    with pytest.raises(UsageError, match="OMB's text has times and MB/s: train is in img/sec: --format csv"):
+        export([images], "osu")
 
 
 def test_an_unknown_format_is_refused() -> None:

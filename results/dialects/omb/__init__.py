@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from omb_py.errors import UsageError
 from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenances, TextOptions, Transcript
 from omb_py.results.dialects.omb.titles import DIALECT
 from omb_py.results.store.row import Row
+from omb_py.results.units import listed
 
 if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader
+
+
+_UNITS = ("us", "MB/s", None)
 
 
 class Omb(Dialect):
@@ -39,7 +44,15 @@ class Omb(Dialect):
     def export(self, rows: Sequence[Row], provenance: Provenances, options: TextOptions = USUAL_OPTIONS) -> str:
         from omb_py.results.dialects.omb.transcript import to_osu
 
-        return to_osu(rows, options.percentiles, options.full)
+        shown = [row for row in rows if self.shows(row)]
+        if rows and not shown:
+            units = listed(sorted({f"{row['benchmark']} is in {row['unit']}" for row in rows}))
+            raise UsageError(f"OMB's text has times and MB/s: {units}: --format csv")
+        return to_osu(shown, options.percentiles, options.full)
+
+    def shows(self, row: Row) -> bool:
+        """A rate of another kind, as images a second, would stand there as a time."""
+        return row.get("unit") in _UNITS
 
     def readers(self) -> Sequence[TextReader]:
         from omb_py.results.dialects.omb.reader import OsuReader
