@@ -156,11 +156,14 @@ OF_MEANS = {"algbw_gbps": "algbw_of_mean_gbps", "busbw_gbps": "busbw_of_mean_gbp
 
 
 def _bandwidths_of_medians(rows: pd.DataFrame) -> pd.DataFrame:
-    """A mean with a few slow calls is no like of the median that stands beside it: one statistic a page."""
-    if not {"mean_us", *OF_MEANS} <= {*rows.columns}:
+    """A mean with a few slow calls is no like of the median that stands beside it: one statistic a page.
+
+    The stored bandwidth is of ``value``, which is no ``mean_us``: that is of the slowest rank of each call.
+    """
+    if not {*OF_MEANS} <= {*rows.columns}:
         return rows
-    timed = (rows["unit"] == "us") & (rows["median_us"] > 0) & (rows["mean_us"] > 0)
-    factor = (rows["mean_us"] / rows["median_us"]).where(timed.fillna(False).astype(bool), 1.0)
+    timed = (rows["unit"] == "us") & (rows["median_us"] > 0) & (rows["value"] > 0)
+    factor = (rows["value"] / rows["median_us"]).where(timed.fillna(False).astype(bool), 1.0)
     own = {name: rows[name] * factor for name in OF_MEANS}
     return rows.assign(**{stored: rows[name] for name, stored in OF_MEANS.items()}, **own)
 
@@ -480,10 +483,10 @@ def short(rows: pd.DataFrame) -> str:
 
 def caption(rows: pd.DataFrame) -> str:
     """Launches, samples, synchronisation, timing and days of the rows."""
-    launches, samples = rows["launch_id"].nunique(), rows["iterations"].sum()
+    launches, calls, printed = rows["launch_id"].nunique(), rows["iterations"].sum(), statistic(rows) == PRINTED_MEAN
     parts = [common(rows), plural(int(launches), "launch")]
-    parts += [plural(int(samples), "sample")] if samples else []
-    parts += [PRINTED_MEAN + "s, no samples"] if statistic(rows) == PRINTED_MEAN else []
+    parts += [plural(int(calls), "call" if printed else "sample")] if calls else []
+    parts += [PRINTED_MEAN + "s, no samples"] if printed else []
     for name, text in (("process_sync", "sync {}"), ("timing", "timing {}")):
         if name in rows and rows[name].notna().any():
             parts.append(text.format(listed(sorted(rows[name].dropna().unique()))))
