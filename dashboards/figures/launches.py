@@ -35,13 +35,16 @@ def distribution(cell: pd.DataFrame) -> View:
         xaxis={"title": {"text": "launch, in order of time"}, "dtick": max(1, len(cell) // 8)},
         yaxis=theme.value_axis("time (µs)", values=theme.drawn(data)),
     )
+    statistic = series.statistic(cell)
+    boxes = "Boxes: quartiles, with whiskers to the 5th and 95th percentile of each launch's samples."
+    heads = ("launch", "id", "started (UTC)", f"{statistic} µs", "p25 µs", "p75 µs", "p99 µs", "samples", "stop")
     return View(
         "distribution",
-        f"{cell_name(cell)}: {_spread_text([float(m) for m in cell['median_us'].dropna()])}",
+        f"{cell_name(cell)}: {_spread_text([float(m) for m in cell['median_us'].dropna()], statistic)}",
         series.caption(cell),
         {"data": data, "layout": layout},
-        notes=("Boxes: quartiles, with whiskers to the 5th and 95th percentile of each launch's samples.",),
-        **table(("launch", "id", "started (UTC)", "median µs", "p25 µs", "p75 µs", "p99 µs", "samples", "stop"), rows),
+        notes=() if statistic == series.PRINTED_MEAN else (boxes,),
+        **table(heads, rows),
     )
 
 
@@ -113,12 +116,13 @@ def cell_name(cell: pd.DataFrame) -> str:
     return str(cell["benchmark"].iloc[0]) + (f" {size_text(size)}" if size else "")
 
 
-def _spread_text(medians: list[float]) -> str:
-    if len(medians) < 2:
-        return f"one launch, median {theme.duration(medians[0])}" if medians else "nothing was timed"
-    low, high = min(medians), max(medians)
+def _spread_text(times: list[float], statistic: str) -> str:
+    if len(times) < 2:
+        return f"one launch, {statistic} {theme.duration(times[0])}" if times else "nothing was timed"
+    low, high = min(times), max(times)
     apart = f"{100 * (high / low - 1):.0f} %" if low > 0 else "much"
-    return f"the medians of {len(medians)} launches lie {apart} apart, {theme.duration(low)} to {theme.duration(high)}"
+    span = f"{theme.duration(low)} to {theme.duration(high)}"
+    return f"the {statistic}s of {len(times)} launches lie {apart} apart, {span}"
 
 
 def history(points: pd.DataFrame, name: str, change: str = "") -> View:

@@ -183,9 +183,8 @@ def _not_monotone(frame: pd.DataFrame) -> Iterator[OddCell]:
     far = over.assign(_next=after["size_bytes"], _ratio=over["median_us"] / after["median_us"])
     for row in records(far[far["_ratio"] > SMALLER_SLOWER].rename(columns=lambda name: name.strip("_"))):
         cell = timed[(timed["_series"] == row.series) & (timed["size_bytes"] == row.size_bytes)].drop(columns="_series")
-        text = (
-            f"A smaller message is slower: {_where(cell)} takes {row.ratio:.2g} times as long as {size_text(row.next)}."
-        )
+        longer = f"{theme.amount(row.ratio)} times as long as {size_text(row.next)}"
+        text = f"A smaller message is slower: {_where(cell)} takes {longer}."
         yield OddCell(4 - row.ratio * 1e-6, text, "distribution", cell)
 
 

@@ -67,6 +67,9 @@ def test_a_printed_mean_is_drawn_and_called_so(imported: Path) -> None:
     assert view.spec["layout"]["yaxis"]["title"]["text"] == "printed mean time (µs)"
     assert view.columns[1] == "printed mean µs" and "printed means, no samples" in view.caption
     assert "the mean that the tool printed" in view.notes[0]
+    (spread, *_), _ = views(Data(imported), State("distribution"))
+    assert spread.title == "allreduce 4 B: one launch, printed mean 1.31 µs" and spread.notes == ()
+    assert spread.columns[3] == "printed mean µs" and " samples" not in spread.caption.replace("no samples", "")
 
 
 def test_a_printed_mean_is_no_median_in_the_table_and_the_downloads(imported: Path) -> None:
