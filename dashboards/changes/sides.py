@@ -221,7 +221,8 @@ def _plain(word: str) -> str:
     return re.sub(r"[\W_]+", "", word.casefold())
 
 
-_WAYS = tuple(name for name in WHAT if name not in (*COUNTS, "size_bytes"))
+WAYS = tuple(name for name in WHAT if name not in (*COUNTS, "size_bytes"))
+"""Columns that say how something was measured on a number of ranks."""
 
 
 def keep_common_method(
@@ -230,7 +231,7 @@ def keep_common_method(
     """For each side, keep the cells of the way of measuring that most sides have; with a sentence on ways that are left
     out, which says `how` another is chosen, and one on ways that differ."""
     several = list(sides)
-    ways = [column for column in _WAYS if len({word for _, cells in several for word in _values_of(cells, column)}) > 1]
+    ways = [column for column in WAYS if len({word for _, cells in several for word in _values_of(cells, column)}) > 1]
     if not ways:
         return several, []
     placed = [cells[ways].astype("object").fillna(dict.fromkeys(ways, "")) for _, cells in several]

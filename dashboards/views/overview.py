@@ -11,6 +11,7 @@ import pandas as pd
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts, Record
 from omb_py.dashboards.base.view import SEPARATOR, Shown, View, plural, records, table
+from omb_py.dashboards.changes.sides import WAYS
 from omb_py.dashboards.views.cells import Cells
 from omb_py.engine.rank.launch_facts import GpuInventory, GpuPair
 from omb_py.results.repro_command import storing
@@ -30,8 +31,9 @@ MOST_LINES = 2000
 """Lines of the table of all measurements."""
 _WHO = ("benchmark", "backend", "library", "library_version", "binding", "device", "ranks", "devices")
 _LIBRARY = ("backend", "library", "library_version")
+_OTHER_WAYS = tuple(name for name in (*WAYS, "parameters") if name not in _WHO)
 _HEADS = (
-    *("benchmark", "backend", "library", "version", "binding", "device", "ranks", "GPUs", "sizes"),
+    *("benchmark", "backend", "library", "version", "binding", "device", "ranks", "GPUs", "way", "sizes"),
     *("µs at the smallest", "µs at the largest", "GB/s at most", "launches", "cells", "failed", "last day"),
     "what draws it",
 )
@@ -83,13 +85,13 @@ def _hardware(cells: Cells) -> str:
 
 
 def by_side(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each benchmark, side and number of ranks, which are the index, of prepared cells.
+    """A row for each benchmark, side, number of ranks and way of measuring, which are the index, of prepared cells.
 
-    ``low`` and ``high`` are its sizes in bytes, ``at_low`` and ``at_high`` the medians over launches there in µs,
-    ``rate`` its most GB/s, ``value`` the largest in its ``unit``, then ``launches``, ``cells``, ``failed`` ones, and
-    the last ``day``.
+    The ways are the columns of type, operation, placement and the like whose values differ. ``low`` and ``high`` are
+    its sizes in bytes, ``at_low`` and ``at_high`` the medians over launches there in µs, ``rate`` its most GB/s,
+    ``value`` the largest in its ``unit``, then ``launches``, ``cells``, ``failed`` ones, and the last ``day``.
     """
-    keys = [name for name in _WHO if name in rows]
+    keys = [*(name for name in _WHO if name in rows), *series.varying(rows, _OTHER_WAYS)]
     part = rows[[*keys, "size_bytes", "launch_id", "date", "validated", "median_us", "busbw_gbps", "value", "unit"]]
     sized = part.assign(
         size=part["size_bytes"].astype("float64"),
@@ -119,19 +121,35 @@ def overview(cells: Cells) -> Iterator[Shown]:
     rows = cells.rows
     if not len(rows):
         return
-    sides = by_side(rows)
-    names = [str(name) for name in sides.index.names]
-    lines = [_line(cells, names, row) for row in records(sides.reset_index().head(MOST_LINES))]
+    sides = _with_ways(by_side(rows).reset_index())
+    lines = [_line(cells, row) for row in records(sides.head(MOST_LINES))]
     left = len(sides) - len(lines)
     more = f"; the first {MOST_LINES} of {plural(len(sides), 'line')}: filters show the others" if left else ""
     caption = f"Medians over launches; the command in the last column draws the line{more}"
-    yield Shown(View("overview", summary([rows]), caption, None, **table(_HEADS, lines)))
+    at = _HEADS.index("way")  # no column where nobody measured in two ways
+    kept = [place for place in range(len(_HEADS)) if place != at or any(line[at] for line in lines)]
+    numbers = table([_HEADS[place] for place in kept], [[line[place] for place in kept] for line in lines])
+    yield Shown(View("overview", summary([rows]), caption, None, **numbers))
+
+
+def _with_ways(sides: pd.DataFrame) -> pd.DataFrame:
+    """Rows of :func:`by_side` with ``way``: the values in which one differs from others of the same benchmark, side and
+    number of ranks, by column; empty where they were measured in one way."""
+    import pandas as pd
+
+    keys, ways = ([name for name in names if name in sides] for names in (_WHO, _OTHER_WAYS))
+    values = sides[ways].astype("object").fillna("")
+    by = [sides[key] for key in keys]
+    counts = values.groupby(by, dropna=False, observed=True).transform("nunique") if ways else values
+    apart = zip(values.to_numpy(), counts.to_numpy() > 1, strict=True)
+    own = [dict(zip(values.columns[differ], row[differ], strict=True)) for row, differ in apart]
+    return sides.assign(way=pd.Series(own, index=sides.index, dtype=object))
 
 
 def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
     """What a store says whose measurements cannot be compared: a line a benchmark, who measured (`sides`), and how to
     make a comparison, by a `command` that measures the same again."""
-    every = by_side(cells.timed).reset_index().sort_values(["ranks", "day"], kind="stable")
+    every = _with_ways(by_side(cells.timed).reset_index()).sort_values(["ranks", "day", "cells"], kind="stable")
     newest = every.drop_duplicates("benchmark", keep="last").sort_values("benchmark")
     lines = [_headline(row) for row in records(newest.head(MOST_HEADLINES))]
     left = len(newest) - len(lines)
@@ -155,18 +173,28 @@ def _headline(row: Record) -> tuple[object, ...]:
     times = [f"{theme.duration(at)} at {size_text(size)}" if sized else theme.duration(at) for size, at in known]
     rate = f"{theme.amount(row.value)} {row.unit}" if row.unit != "us" else ""
     rate = rate if theme.absent(row.rate) else f"{theme.amount(row.rate)} GB/s bus bandwidth"
-    return row.benchmark, "" if theme.absent(row.ranks) else int(row.ranks), ", ".join(times), rate
+    name = ", ".join(filter(None, (str(row.benchmark), _way_text(row.way))))
+    return name, "" if theme.absent(row.ranks) else int(row.ranks), ", ".join(times), rate
 
 
-def _line(cells: Cells, keys: Sequence[str], row: Record) -> tuple[object, ...]:
-    who = {name: "" if theme.absent(value := getattr(row, name)) else value for name in keys}
+def _way_text(way: Mapping[str, object]) -> str:
+    """``float32, in_place=False``: text alone, other values with the name of their column."""
+    return ", ".join(
+        str(value) if isinstance(value, str) else f"{name}={value}" for name, value in way.items() if value != ""
+    )
+
+
+def _line(cells: Cells, row: Record) -> tuple[object, ...]:
+    who = {name: "" if theme.absent(value := getattr(row, name, None)) else value for name in _WHO}
     sized = not theme.absent(row.high) and row.high > 0
     span = " to ".join(dict.fromkeys(map(size_text, (row.low, row.high)))) if sized else "-"
-    filters = [f"{name}={value}" for name, value in who.items() if name != "backend" and value != ""]
+    sought = {**who, **{name: value for name, value in row.way.items() if name != "parameters"}}
+    said = sought if who["library"] == "" else {**sought, "backend": ""}  # a library has one backend
+    filters = [f"{name}={value}" for name, value in said.items() if value != ""]
     command = shlex.join(["omb-py", "report", str(cells.store), *filters])
     numbers = (theme.finite(row.at_low), theme.finite(row.at_high) if sized else None, theme.finite(row.rate))
     counts = (int(row.launches), int(row.cells), int(row.failed) or "", row.day)
-    return (*(who.get(name, "") for name in _WHO), span, *numbers, *counts, command)
+    return (*who.values(), _way_text(row.way), span, *numbers, *counts, command)
 
 
 def environments(cells: Cells) -> Iterator[Shown]:

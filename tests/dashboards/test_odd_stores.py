@@ -19,6 +19,7 @@ from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.report.picture import picture
+from omb_py.dashboards.views.overview import overview
 from omb_py.results.store.write import write_launch
 from tests.dashboards.stores import ACCEPTANCE, OSU, plain, write
 
@@ -81,14 +82,45 @@ def test_a_picture_of_what_other_tools_printed_is_drawn_or_refused_in_a_line(
 
 
 def test_bandwidth_is_of_the_statistic_that_times_are_of(cell: Cell) -> None:
-    """A few slow calls make the mean three times the median: the stored bandwidth is a third of what the time says."""
-    row = cell(10.0, mean_us=30.0, value=30.0, busbw_gbps=0.5, algbw_gbps=0.25)
+    """A few slow calls make the mean three times the median: the stored bandwidth is a third of what the time says.
+
+    It is of the value, the mean over ranks; the mean of the slowest rank of each call is longer.
+    """
+    row = cell(10.0, mean_us=33.0, value=30.0, busbw_gbps=0.5, algbw_gbps=0.25)
     rows = series.prepared(pd.DataFrame([row]))
     (factor,) = 30.0 / rows["median_us"]
     assert rows["busbw_gbps"].iloc[0] == pytest.approx(0.5 * factor)
     assert rows["algbw_gbps"].iloc[0] == pytest.approx(0.25 * factor)
     kept = series.as_stored(rows)
     assert (kept["busbw_gbps"].iloc[0], kept["algbw_gbps"].iloc[0]) == (0.5, 0.25) and set(kept) == set(row)
+
+
+def test_a_table_has_no_mean_over_ways_of_measuring(tmp_path: Path, cell: Cell) -> None:
+    """Neither over types nor over modes of IMB; who measured in one way has no word on it."""
+    ways = [("char", {}, 2.0), ("float64", {"mode": "aggregate"}, 1.0), ("float64", {"mode": "non-aggregate"}, 3.0)]
+    rows = [
+        cell(time, dtype=dtype, parameters=parameters, size_bytes=size, comparability_key=f"{size} {time}")
+        for dtype, parameters, time in ways
+        for size in (8, 1024)
+    ]
+    rows += [cell(5.0, benchmark="bcast", comparability_key="b")]
+    data = Data(stored(tmp_path, rows))
+    (shown,) = overview(data.cells(data.frame))
+    assert shown.view is not None
+    names = ("benchmark", "way", "µs at the smallest")
+    found = [tuple(dict(zip(shown.view.columns, row, strict=True))[name] for name in names) for row in shown.view.rows]
+    assert [(*words, pytest.approx(time, rel=0.01)) for *words, time in found] == [
+        ("allreduce", "char", 2.0),
+        ("allreduce", "float64, mode=aggregate", 1.0),
+        ("allreduce", "float64, mode=non-aggregate", 3.0),
+        ("bcast", "", 5.0),
+    ]
+    assert [row[-1].rpartition(" ")[2] for row in shown.view.rows] == [
+        "dtype=char",
+        "dtype=float64",
+        "dtype=float64",
+        "ranks=4",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +135,7 @@ def test_the_quantity_is_that_over_ranks_too(
         for ranks, rate in ((4, 6.0), (8, 3.0))
     ]
     for row in rows:
-        row |= {"mean_us": row["median_us"]}
+        row |= {"value": row["median_us"]}
     (view,), _ = views(Data(stored(tmp_path, rows)), State("scaling", quantity))
     assert view.spec["layout"]["yaxis"]["title"]["text"] == title
     lines = [trace for trace in view.spec["data"] if trace["mode"] == "lines+markers"]
