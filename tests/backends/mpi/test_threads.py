@@ -48,7 +48,7 @@ def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_a_hang_names_rank_and_thread(binding: str) -> None:
-    line = f"latency_mt --binding {binding} -m 4:8 --inject lost:1:8 --timeout 3"
+    line = f"latency_mt --binding {binding} -m 4:8 -i 12 -x 1 --inject lost:1:8 --timeout 3"
     done = run_command(words(*line.split(), program=PATIENT), cwd=ROOT)
     assert done.returncode == 3
     assert re.search(r"rank 1 on \S+ .* thread [01]: recv 1 B from 0\.", done.stderr), done.stderr
