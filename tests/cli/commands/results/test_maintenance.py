@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.cli.commands.results import maintenance
 from omb_py.errors import EnvironmentProblem
+from omb_py.results.store import compaction
 from omb_py.results.store.paths import files
 from omb_py.results.store.write import write_launch
 from tests.support.rows import row_of
@@ -61,7 +61,7 @@ def test_prune_says_removed_only_of_what_it_removed(run, store, monkeypatch: pyt
     def refuse(*args: object) -> int:
         raise EnvironmentProblem(f"cannot write to {str(store)!r}: permission denied")
 
-    monkeypatch.setattr(maintenance, "prune", refuse)
+    monkeypatch.setattr(compaction, "prune", refuse)
     code, out, err = run("prune --run r0 --yes")
     assert (code, out) == (3, "") and "permission denied" in err
     assert len(files(store)) == 4
