@@ -60,6 +60,8 @@ _AVERAGE = re.compile(r"\s*#\s*Avg bus bandwidth\s*: (\S+)\s*")
 _LIBRARY = re.compile(r".*\b([NR])CCL version ?:? (\d+\.\d+(?:\.\d+)?)")
 _RCCL = re.compile(r"\s*rccl-tests: Version (\S+)")
 _FAILURE = re.compile(r"failure|error|abort|killed|time[- ]?out", re.IGNORECASE)
+_FAILED = re.compile(r"\s*\S+: Test (?:NCCL|CUDA|HIP) failure \S+:\d+ .*")
+"""What CUDACHECK and NCCLCHECK of nccl-tests' common.h print before the program ends."""
 _STARTS = (_VERSION, _OWN, _STARTING, _CONFIG, _COMPILED, _HEAD)
 _TIMES = ("time", "cputime")
 _PLACES = 2
@@ -89,6 +91,8 @@ class _OpenTable(OpenTable):
     """A row whose times are still to come."""
     joined: bool = False
     """Whether the last row was made of two lines."""
+    failed: bool = False
+    """Whether a rank has said that a call failed."""
 
     def times(self, words: list[str]) -> int:
         """How many words the times of a row have; 0 where these words are none of them."""
@@ -214,6 +218,11 @@ class NcclText(LogReader[_OpenTable]):
             part.average = number(match[1])
             return
         if part.bad:
+            return
+        if _FAILED.fullmatch(line.text) and not part.failed:
+            part.failed = True
+            text = f"the program failed here, and measured no further size: {shown(line.text.strip(), 160)}"
+            self.parsed.problems.append(Problem(line.number, text))
             return
         if part.begun and words and len(words) == part.times(words):
             text = f"{part.begun}{line.text.lstrip()}"

@@ -37,6 +37,15 @@ def exported(text: str, folder: Path) -> str:
     return to_nccl(stored(text, folder), provenance_of(folder))
 
 
+def test_a_program_that_failed_in_the_middle_is_named_once_and_its_rows_stay() -> None:
+    cut = texts.FOURTH[: texts.FOURTH.index("    33554432")]
+    ranks = [f"nid00710{host}: Test NCCL failure common.cu:279 'unhandled system error / '\n" for host in (6, 9)]
+    found = read(cut + "".join(ranks) + " .. nid007106 pid 15784: Test failure common.cu:401\n")
+    assert [row["size_bytes"] for table in found.tables for row in table.rows] == [1048576] * 2
+    (problem,) = map(str, found.problems)
+    assert problem.startswith('line 13: the program failed here, and measured no further size: "nid007106: Test NCCL')
+
+
 @pytest.mark.parametrize(
     ("launches", "timing", "parameters"),
     [
