@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omb_py.errors import UsageError
-from omb_py.grammar.values import parse_duration, parse_fraction
+from omb_py.grammar.values import parse_duration
 from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, FEWEST
 from omb_py.orchestrate.compare.side_environments import parse_sides
 from omb_py.orchestrate.compare.stored import declared_rules
@@ -73,8 +73,8 @@ def read_gate(path: str) -> Gate:
             raise command.table.error(f"there is a command {command.name!r} above: give it another name")
     usual = CompareRules()
     rules = declared_rules(
-        toml.read(settings, "delta", lambda at: parse_fraction(toml.text(at)), usual.delta),
-        toml.read(settings, "tail-delta", lambda at: parse_fraction(toml.text(at)), usual.tail_delta),
+        toml.read(settings, "delta", toml.fraction, usual.delta),
+        toml.read(settings, "tail-delta", toml.fraction, usual.tail_delta),
         toml.read(settings, "rounds", lambda at: toml.whole(at, 1, 3), 3),
     )
     # all commands are one report: together they raise a false alarm no more often than one alone

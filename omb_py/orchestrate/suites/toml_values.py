@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from omb_py.errors import UsageError, nearest
+from omb_py.grammar.values import parse_fraction
 
 KeyPath = tuple[str | int, ...]
 """Keys and indices into arrays, from the top of the file."""
@@ -316,6 +317,12 @@ def text(setting: TomlSetting) -> str:
     if not isinstance(setting.value, str) or not setting.value.strip():
         raise setting.error(f"expected a text, got {kind(setting.value)}")
     return setting.value.strip()
+
+
+def fraction(setting: TomlSetting) -> float:
+    """Read a fraction between 0 and 1, a number or a text as ``"5%"``. Raises LocatedError, UsageError."""
+    number = isinstance(setting.value, float)
+    return parse_fraction(str(setting.value) if number else text(setting))
 
 
 def identifier(setting: TomlSetting) -> str:

@@ -26,7 +26,7 @@ def test_what_a_file_does_not_say_is_usual(tmp_path: Path) -> None:
 
 def test_all_of_a_file(tmp_path: Path) -> None:
     text = (
-        'name = "mpich"\nlaunches = 12\nrounds = 2\ndelta = "5%"\ntail-delta = "20%"\ntime-budget = "30m"\n'
+        'name = "mpich"\nlaunches = 12\nrounds = 2\ndelta = "5%"\ntail-delta = 0.2\ntime-budget = "30m"\n'
         'strict = true\n[[command]]\nname = "a"\nrun = "app {out}"\nset = ["NEW:A=1"]\nread = "osu"\n'
         'expect-library = "NEW:libmpi.so=/tmp"\ntimeout = "5m"\n' + ONE.replace('"a"', '"b"')
     )
