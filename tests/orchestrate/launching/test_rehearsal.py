@@ -131,6 +131,7 @@ def test_ranks_run_on_nodes_that_end_with_them(tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_slow_link_is_named() -> None:
     if missing_program() or why_no_nodes():
         pytest.skip(missing_program() or why_no_nodes())
