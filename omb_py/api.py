@@ -139,14 +139,13 @@ def compare(
         UsageError: an option is wrong, there are no such launches, or the sides have no cell in common.
         EnvironmentProblem: a side cannot be measured.
     """
-    from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
+    from omb_py.orchestrate.compare.stored import compare_stored, declared_rules, given_rules
     from omb_py.results.compare.report import exit_code, headline
 
     if isinstance(base, str) and not isinstance(new, Side):
         names = [base] if new is None else [base, new]
         rules = declared_rules(delta, tail_delta, 1, trust_sides)
-        asked = [name for name, value in (("delta", delta), ("tail_delta", tail_delta)) if value is not None]
-        report = compare_stored(names, Path(store), rules, asked=asked)
+        report = compare_stored(names, Path(store), rules, asked=given_rules(delta, tail_delta))
     elif isinstance(base, Side) and isinstance(new, Side):
         report = _measured(base, new, declared_rules(delta, tail_delta, rounds), launches, Path(store), seed, budget)
     else:

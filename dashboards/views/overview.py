@@ -135,8 +135,6 @@ def overview(cells: Cells) -> Iterator[Shown]:
 def _with_ways(sides: pd.DataFrame) -> pd.DataFrame:
     """Rows of :func:`by_side` with ``way``: the values in which one differs from others of the same benchmark, side and
     number of ranks, by column; empty where they were measured in one way."""
-    import pandas as pd
-
     keys, ways = ([name for name in names if name in sides] for names in (_WHO, _OTHER_WAYS))
     values = sides[ways].astype("object").fillna("")
     by = [sides[key] for key in keys]

@@ -18,7 +18,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.table import TABLE
 from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
 from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
-from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
+from omb_py.orchestrate.compare.stored import compare_stored, declared_rules, given_rules
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
 from omb_py.orchestrate.running.suite_run import print_skipped
@@ -61,11 +61,6 @@ class CompareOptions:
     def rules(self) -> CompareRules:
         """The rules of the comparison. Raises UsageError."""
         return declared_rules(self.delta, self.tail_delta, self.rounds, self.trust_sides)
-
-    @property
-    def asked(self) -> list[str]:
-        """The fields of the rules that were given."""
-        return [name for name in ("delta", "tail_delta") if getattr(self, name) is not None]
 
     def check_measured(self) -> None:
         """Raises UsageError where an option is only for sides that are stored."""
@@ -126,7 +121,8 @@ def _compare_stored(words: Sequence[str], options: CompareOptions) -> CompareRep
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
     # further rounds need fresh launches, and stored sides get none; both sides may come to the same file
     rules = replace(options, rounds=1).rules
-    return compare_stored(words, options.folder, rules, on_skip=cache(skipped), asked=options.asked)
+    asked = given_rules(options.delta, options.tail_delta)
+    return compare_stored(words, options.folder, rules, on_skip=cache(skipped), asked=asked)
 
 
 def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:

@@ -79,11 +79,13 @@ def installed() -> Mapping[str, Launcher]:
     return {name: launcher for name, launcher in {**plug_ins.loaded, **broken}.items() if name not in NAMED}
 
 
+@cache
 def prefixes() -> tuple[str, ...]:
     """Prefixes of the names of all variables of launchers and batch systems, those of other packages too."""
     return tuple(prefix for launcher in (*LAUNCHERS, *installed().values()) for prefix in launcher.prefixes)
 
 
+@cache
 def per_job() -> str:
     """Pattern of what begins the names of variables that they set anew for each job or rank."""
     return "|".join(launcher.per_job for launcher in (*LAUNCHERS, *installed().values()) if launcher.per_job)

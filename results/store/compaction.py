@@ -26,7 +26,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import journal, schema
 from omb_py.results.store.footer import check_whole, hash_in, read_schema, unreadable
-from omb_py.results.store.paths import DATE, OnSkip, StoreFile, entries, maintenance, raise_generation
+from omb_py.results.store.paths import OnSkip, StoreFile, entries, maintenance, raise_generation
 from omb_py.results.store.provenance import MERGED, MergedLaunch, Provenance, launches, pack, provenances, why_not
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.row import Row
@@ -189,9 +189,8 @@ def _groups(root: Path, last: date) -> Iterator[list[StoreFile]]:
     running = {path.stem for path in (root / journal.FOLDER).glob(f"*{journal.SUFFIX}")}
     folders: dict[Path, list[StoreFile]] = {}
     for entry in listed:
-        day = entry.path.parent.name.removeprefix(f"{DATE}=")
         with contextlib.suppress(ValueError):
-            if date.fromisoformat(day) <= last and entry.path.stem not in running:
+            if date.fromisoformat(entry.day) <= last and entry.path.stem not in running:
                 folders.setdefault(entry.path.parent, []).append(entry)
     for day_files in folders.values():
         alone = [entry for entry in day_files if not entry.path.name.startswith(MERGED)]

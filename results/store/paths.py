@@ -50,6 +50,11 @@ class StoreFile:
     changed_ns: int
     """Time of the inode's last change. Unlike the time of modification, only the system can set it."""
 
+    @property
+    def day(self) -> str:
+        """What its folder says of ``date``; the folder's name where that is no day's."""
+        return self.path.parent.name.removeprefix(f"{DATE}=")
+
 
 def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[StoreFile]:
     """The Parquet files of a store, sorted by path.

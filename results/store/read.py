@@ -305,8 +305,7 @@ def _load(
     listed = entries(root, problems.__setitem__)
     chosen = listed
     if admitted is not None:
-        days = [(entry, entry.path.parent.name.removeprefix(f"{DATE}=")) for entry in listed]
-        chosen = [entry for entry, day in days if any(first <= day <= last for first, last in admitted)]
+        chosen = [entry for entry in listed if any(first <= entry.day <= last for first, last in admitted)]
     samples = any(name in schema.FLOAT_LISTS for name in wanted.names)
     if len(listed) < summary_index.WORTH or (samples and expression is None):
         return _direct(root, chosen, listed, wanted, expression, problems)

@@ -37,15 +37,18 @@ PLACE = RankVariables("prun", rank=("PRUN_RANK",), size=("PRUN_SIZE",), local_ra
 LAUNCHER = Prun("prun", "the launcher of our cluster", (PLACE,), prefixes=("PRUN_",), per_job="PRUN_(?!MAP)")
 
 
+def forget() -> None:
+    for remembered in (installed, registry.prefixes, registry.per_job, stored_prefixes):
+        remembered.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     values = {"prun": f"{__name__}:LAUNCHER", "gone": "no_such_package:LAUNCHER"}
     install_entries(monkeypatch, registry.ENTRY_POINTS, values)
-    installed.cache_clear()
-    stored_prefixes.cache_clear()
+    forget()
     yield
-    installed.cache_clear()
-    stored_prefixes.cache_clear()
+    forget()
     forget_plug_ins()
 
 

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from omb_py.__main__ import main
 from omb_py.orchestrate.supervision import supervisor
@@ -33,8 +34,8 @@ def wait_for_a_cell() -> None:
     begun = threading.Event()
     # a supervisor counts no more than two turns of its loop at once, so that it does not see the clock leap
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() * begun.is_set())
-    supervisor.time = clock  # type: ignore[attr-defined]
-    supervisor.Supervisor.__init__ = patient  # type: ignore[method-assign]
+    patch.object(supervisor, "time", clock).start()
+    patch.object(supervisor.Supervisor, "__init__", patient).start()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,11 @@ from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.row import Row
 
 
+def given_rules(delta: float | None, tail_delta: float | None) -> dict[str, float]:
+    """The fields of the rules that were given."""
+    return {name: value for name, value in (("delta", delta), ("tail_delta", tail_delta)) if value is not None}
+
+
 def declared_rules(
     delta: float | None, tail_delta: float | None, rounds: int, trust_sides: bool = False
 ) -> CompareRules:
@@ -34,10 +39,10 @@ def declared_rules(
         raise UsageError(
             f"--rounds {rounds}: at most {MOST_ROUNDS}, since every round is one more chance of a false alarm"
         )
-    usual = CompareRules()
+    usual, given = CompareRules(), given_rules(delta, tail_delta)
     return CompareRules(
-        delta=usual.delta if delta is None else delta,
-        tail_delta=usual.tail_delta if tail_delta is None else tail_delta,
+        delta=given.get("delta", usual.delta),
+        tail_delta=given.get("tail_delta", usual.tail_delta),
         rounds=rounds,
         trust_sides=trust_sides,
     )

@@ -71,10 +71,9 @@ def read_gate(path: str) -> Gate:
     for number, command in enumerate(commands):
         if command.name in {earlier.name for earlier in commands[:number]}:
             raise command.table.error(f"there is a command {command.name!r} above: give it another name")
-    usual = CompareRules()
     rules = declared_rules(
-        toml.read(settings, "delta", toml.fraction, usual.delta),
-        toml.read(settings, "tail-delta", toml.fraction, usual.tail_delta),
+        toml.read(settings, "delta", toml.fraction, None),
+        toml.read(settings, "tail-delta", toml.fraction, None),
         toml.read(settings, "rounds", lambda at: toml.whole(at, 1, 3), 3),
     )
     # all commands are one report: together they raise a false alarm no more often than one alone

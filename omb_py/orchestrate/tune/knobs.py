@@ -113,6 +113,8 @@ def check_collective(name: str, library: LibraryKnobs | None = None) -> str:
 
 
 _HEADS = ("knob", "set by", "value", "values", "what it is")
+_IN_WORDS = ("what it is", "values")
+"""Columns that are long, the first of which a narrow terminal misses least."""
 _PVAR_HEADS = ("variable", "class", "type", "belongs to", "what it is")
 _FIRST_WORDS = 90
 
@@ -147,7 +149,7 @@ def listing(library: LibraryKnobs, name: str = "", every: bool = False) -> Docum
         headline=_headline(library, chosen, collective, every),
         exit_code=OK,
         data=lambda: {**_facts(library), "collective": collective or None, "knobs": [_as_data(k) for k in chosen]},
-        tables=[TextTable(_HEADS, [*map(_row, chosen)], _HEADS, spare=_HEADS[:-3:-1], folding=_HEADS[-2:])],
+        tables=[TextTable(_HEADS, [*map(_row, chosen)], _HEADS, spare=_IN_WORDS, folding=_IN_WORDS)],
         notes=[f"source: {source}" for source in dict.fromkeys(knob.source for knob in chosen if knob.source)],
     )
 

@@ -70,21 +70,22 @@ def fitted(draw: Callable[[Collection[str]], Table], spare: Sequence[str], conso
         console: where it is to be printed.
         form: the value of ``--format`` that has all columns, for the line that names what was left out.
     """
+
+    def width_of(table: Table) -> int:
+        return console.measure(table, options=console.options.update(width=_PIPE_WIDTH)).maximum
+
     left_out: list[str] = []
     drawn = draw(left_out)
-
-    def width() -> int:
-        return console.measure(drawn, options=console.options.update(width=_PIPE_WIDTH)).maximum
-
+    width = width_of(drawn)
     for head in spare:
-        if width() <= console.width:
+        if width <= console.width:
             break
         narrower = draw([*left_out, head])
         if len(narrower.columns) < len(drawn.columns):
             left_out.append(head)
-            drawn = narrower
+            drawn, width = narrower, width_of(narrower)
     folds = not all(column.no_wrap for column in drawn.columns)
-    shown = drawn if folds or width() <= console.width else _Uncut(drawn, width())
+    shown = drawn if folds or width <= console.width else _Uncut(drawn, width)
     if not left_out:
         return Group(shown)
     return Group(shown, Text(f"left out of {console.width} columns: {', '.join(left_out)} (--format {form} has all)"))

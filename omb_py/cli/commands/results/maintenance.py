@@ -98,17 +98,17 @@ def run_verify(store: Path | None) -> int:
     from omb_py.results.store.integrity import BAD, verify
 
     place = _existing(store)
-    counted: dict[str, int] = {}
+    files: dict[str, int] = {}
     rows = 0
     for check in verify(place):
-        counted[check.state] = counted.get(check.state, 0) + 1
+        files[check.state] = files.get(check.state, 0) + 1
         rows += check.rows
         if check.state != "ok":
             click.echo(f"{check.state}: {check.path}: {check.note}")
-    total = sum(counted.values())
-    states = ", ".join(f"{number} {state}" for state, number in sorted(counted.items()))
+    total = sum(files.values())
+    states = ", ".join(f"{number} {state}" for state, number in sorted(files.items()))
     click.echo(f"{total} files, {rows} cells in {place}: {states or 'none'}")
-    return NEGATIVE if any(state in BAD for state in counted) else OK
+    return NEGATIVE if any(state in BAD for state in files) else OK
 
 
 def _existing(store: Path | None) -> Path:
