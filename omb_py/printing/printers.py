@@ -29,6 +29,9 @@ class Printer:
     def row(self, row: Row, request: Request | None = None) -> None:
         """Show the row of a finished cell, which is already in the journal."""
 
+    def recall(self, rows: Sequence[Row]) -> None:
+        """Take the stored rows of a run that is resumed, before the first launch: only what sums up shows them."""
+
     def close(self) -> None:
         """Finish the output, also after an interruption: no row will follow."""
 
@@ -131,6 +134,9 @@ class Around(Printer):
         self.printer.row(row, request)
         self.rows.append(row)
 
+    def recall(self, rows: Sequence[Row]) -> None:
+        self.printer.recall(rows)
+
     def close(self) -> None:
         self.printer.close()
         rows, self.rows = self.rows, []
@@ -163,6 +169,9 @@ class OverLaunches(Around):
     def row(self, row: Row, request: Request | None = None) -> None:
         super().row(row, request)
         self.rows[-1] = without_samples(row)
+
+    def recall(self, rows: Sequence[Row]) -> None:
+        self.rows.extend(rows)
 
     def below(self, rows: Sequence[Row]) -> None:
         from omb_py.printing.launches_text import launches_text

@@ -117,7 +117,9 @@ def check_measured(store: str | Path, benchmark: str) -> None:
     if not known:
         raise UsageError(f"the store {place!r} is empty: {measure}")
     if benchmark not in known:
-        raise UsageError(f"no cell of {benchmark} in {place!r}: {nearest(benchmark, known)}; or {measure}")
+        near = nearest(benchmark, known)
+        instead = "" if near.startswith("did you mean") else f"; or {measure}"
+        raise UsageError(f"no cell of {benchmark} in {place!r}: {near}{instead}")
 
 
 class TimedRow(Row, total=False):

@@ -135,7 +135,7 @@ def word_after_resume() -> click.Argument:
 def run_suite_command(
     suite: str, run: str | None, resume: str | None, ranks: int | None, dry_run: bool, **values: object
 ) -> int:
-    from omb_py.orchestrate.running.suite_run import run_suite, stored_progress  # loads NumPy, unlike --help
+    from omb_py.orchestrate.running.suite_run import run_suite, run_to_resume  # loads NumPy, unlike --help
 
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to resume a run")
@@ -151,7 +151,7 @@ def run_suite_command(
         from omb_py.orchestrate.info.suite_show import describe_suite, expected_text  # loads scipy
 
         launches = plan_launches(expanded.checked)
-        known = stored_progress(expanded.requests, run or resume)
+        known = run_to_resume(expanded.requests, run or resume)
         left = launches if known is None else remaining(launches, known)
         click.echo(describe_suite(read, left, expanded.skips))
         click.echo(expected_text(left, expanded.requests[0].store if expanded.requests else None))

@@ -19,7 +19,7 @@ from omb_py.orchestrate.running.suite_run import (
     exit_code_of,
     lacking,
     print_skipped,
-    stored_progress,
+    run_to_resume,
     unmeasured,
 )
 
@@ -48,7 +48,7 @@ def main() -> int:
 
 def _collect(job: Job, descriptor: int, say: Callable[[OmbError], None]) -> int:
     launch, skips = job.launch, list(job.skips)
-    stored = stored_progress(launch.requests, job.resume)
+    stored = run_to_resume(launch.requests, job.resume)
     left = [launch] if stored is None else remaining([launch], stored)
     run = begin_run(launch.requests, [launch], left, stored, job.resume, job.run_id)
     run.command.busy = job.busy

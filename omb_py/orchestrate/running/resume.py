@@ -34,19 +34,6 @@ COMPARISON, TUNING = ".begun", ".tuning"
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteProgress:
-    """Progress of a run, by its rows in the store."""
-
-    run_id: str
-    done: frozenset[str]
-    """Keys of the cells that have rows."""
-    wrong: frozenset[str]
-    """Keys of the cells that did not validate."""
-    launches: int
-    """Index of the next launch."""
-
-
-@dataclass(frozen=True, slots=True)
 class StoredRun:
     """A run to resume, with its rows from the store."""
 
@@ -58,6 +45,16 @@ class StoredRun:
     def next_launch(self) -> int:
         """Index of the next launch."""
         return 1 + max((int(row["launch_index"]) for row in self.rows), default=-1)
+
+    @property
+    def done(self) -> frozenset[str]:
+        """Keys of the cells of a suite that have rows."""
+        return frozenset(map(key_of, self.rows))
+
+    @property
+    def wrong(self) -> frozenset[str]:
+        """Keys of the cells of a suite that did not validate."""
+        return frozenset(key_of(row) for row in self.rows if row["validated"] is False)
 
     def by_launch(self) -> list[list[Row]]:
         """The rows of each launch, in the order of the launches."""
@@ -108,20 +105,6 @@ def cell_key(launch: LaunchPlan, cell: Cell) -> str:
     return digest([facts, asdict(launch.needs), launch.ranks, launch.turn, *place])[:12]
 
 
-def progress(store: Path, part: SuitePosition, which: str) -> SuiteProgress | None:
-    """The progress of the run `which`; None for :data:`NEWEST` where the store has no run of this suite.
-
-    Raises:
-        UsageError: as :func:`stored_run`.
-    """
-    stored = stored_run(store, part, which, accepting=False)
-    if stored is None:
-        return None
-    done = frozenset(key_of(row) for row in stored.rows)
-    wrong = frozenset(key_of(row) for row in stored.rows if row["validated"] is False)
-    return SuiteProgress(stored.run_id, done, wrong, stored.next_launch)
-
-
 def stored_run(store: Path, part: SuitePosition, which: str, *, accepting: bool) -> StoredRun | None:
     """Find the run of a suite to resume, after recovering the journals of processes that died.
 
@@ -170,14 +153,15 @@ def note_new(note: Callable[[str], None], which: str | None, earlier: object, wh
         note(f"--resume: no {what} in {str(store)!r}: a new one begins")
 
 
-def remaining(launches: Sequence[LaunchPlan], known: SuiteProgress) -> list[LaunchPlan]:
+def remaining(launches: Sequence[LaunchPlan], stored: StoredRun) -> list[LaunchPlan]:
     """The launches with the cells that are not in the store. Their indexes follow those of the stored launches."""
-    ended = {cell.sweep for launch in launches for cell in launch.cells if cell_key(launch, cell) in known.wrong}
+    done, wrong = stored.done, stored.wrong
+    ended = {cell.sweep for launch in launches for cell in launch.cells if cell_key(launch, cell) in wrong}
     left: list[LaunchPlan] = []
     for launch in launches:
-        cells = tuple(c for c in launch.cells if c.sweep not in ended and cell_key(launch, c) not in known.done)
+        cells = tuple(c for c in launch.cells if c.sweep not in ended and cell_key(launch, c) not in done)
         if cells:
-            left.append(replace(launch, cells=cells, index=known.launches + len(left)))
+            left.append(replace(launch, cells=cells, index=stored.next_launch + len(left)))
     return left
 
 

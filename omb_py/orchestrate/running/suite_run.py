@@ -23,7 +23,7 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
 from omb_py.orchestrate.running.lost_nodes import FEWEST_NODES, NodesLeft, NodesLost, all_hosts, start_on_nodes
-from omb_py.orchestrate.running.resume import SuiteProgress, note_new, progress, remaining
+from omb_py.orchestrate.running.resume import StoredRun, note_new, remaining, stored_run
 from omb_py.orchestrate.running.run import describe_launch, finish, joins, new_run, say_busy
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
@@ -66,7 +66,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     if joined is not None and any(map(joins, requests)):
         return run_joined(expanded.checked, joined, skips, resume).code
     launches = plan_launches(expanded.checked)
-    stored = stored_progress(requests, resume)
+    stored = run_to_resume(requests, resume)
     left = launches if stored is None else remaining(launches, stored)
     if not requests:
         print_skipped(skips)
@@ -99,7 +99,7 @@ class Rest:
     checked: Sequence[CheckedRequest]
     """The requests as they were asked for."""
     nodes: NodesLeft
-    stored: SuiteProgress | None
+    stored: StoredRun | None
     """What the run that is resumed has."""
     skips: list[Skip]
 
@@ -132,21 +132,21 @@ class Rest:
         return launches if self.stored is None else remaining(launches, self.stored)
 
 
-def stored_progress(requests: Sequence[Request], resume: str | None) -> SuiteProgress | None:
-    """The progress of the run to resume; None for a new one. Raises UsageError."""
+def run_to_resume(requests: Sequence[Request], resume: str | None) -> StoredRun | None:
+    """The run to resume with its rows; None for a new one. Raises UsageError."""
     if resume is None or not requests:
         return None
     request = requests[0]
     if request.store is None or request.part is None:
         raise UsageError("--resume needs a store: leave --no-store out")
-    return progress(request.store, request.part, resume)
+    return stored_run(request.store, request.part, resume, accepting=False)
 
 
 def begin_run(
     requests: Sequence[Request],
     launches: list[LaunchPlan],
     left: list[LaunchPlan],
-    stored: SuiteProgress | None,
+    stored: StoredRun | None,
     resume: str | None,
     run_id: str | None = None,
 ) -> Run:
@@ -159,13 +159,14 @@ def begin_run(
     run.command.progress.plan([len(launch.cells) for launch in left])
     if stored is not None:
         run.failed = bool(stored.wrong)
+        run.printer.recall(stored.rows)
         cells, missing = (sum(len(launch.cells) for launch in plans) for plans in (launches, left))
         done = f"{cells - missing} of {cells} cells are in the store"
         run.note(f"run {stored.run_id} goes on: {done}, {missing} are left")
     return run
 
 
-def exit_code_of(run: Run, skips: Sequence[Skip], stored: SuiteProgress | None, lost: Collection[str] = ()) -> int:
+def exit_code_of(run: Run, skips: Sequence[Skip], stored: StoredRun | None, lost: Collection[str] = ()) -> int:
     """Exit code of a suite that has ended, with `lost` nodes. Raises EnvironmentProblem: nothing could be measured."""
     if run.failed:
         return NEGATIVE

@@ -99,7 +99,8 @@ def test_the_provenance_of_a_merged_launch_is_found(run, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("alreduce", "no cell of alreduce in '{store}': did you mean allreduce?; or measure with omb-py alreduce"),
+        ("alreduce", "no cell of alreduce in '{store}': did you mean allreduce?\n"),
+        ("bcast", "no cell of bcast in '{store}': valid: allreduce; or measure with omb-py bcast --store {store}\n"),
         ("allreduce --where ranks=8", "ranks: valid: 4"),
         ("allreduce --where rnks=8", "the store has no column 'rnks': did you mean ranks?"),
         ("allreduce --band large", "no cell of allreduce in band large: there are sizes 8 to 1024 bytes"),

@@ -66,6 +66,31 @@ def test_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hint.startswith("omb-py: to go on: omb-py run --resume=") and hint.endswith(f"-n 2 --store {tmp_path}")
 
 
+def test_the_table_over_launches_has_those_before_the_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = tmp_path / "s.toml"
+    suite.write_text(
+        'name = "s"\ndescription = "x"\n[defaults]\nlaunches = 3\n[[entry]]\nbenchmarks = ["latency"]\n'
+        'message-size = "8:16"\n'
+    )
+    line = f"run {suite} --backend mock -n 2 --store {tmp_path / 'st'}".split()
+    start, begun = suite_run.start_on_nodes, []
+
+    def start_one(*words: Any) -> None:
+        if begun:
+            raise KeyboardInterrupt
+        begun.append(start(*words))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(suite_run, "start_on_nodes", start_one)
+        assert main(line) == 130
+    assert "launches" not in capsys.readouterr().out
+    assert main([*line, "--resume"]) == 0
+    heads = [text for text in capsys.readouterr().out.splitlines() if "launches" in text]
+    assert heads == ["# latency: latency (us) over 3 launches"]
+
+
 @pytest.mark.usefixtures("late")
 def test_a_rehearsal_goes_on_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
