@@ -157,6 +157,9 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
         text = text_of(table[0], full, checked, percentiles, any(row["size_bytes"] for row in table))
         if len(ranks[text.benchmark]) > 1 and lacks_ranks(table[0]):
             text = replace(text, details=(*text.details, caveat_line({"ranks": str(table[0]["ranks"])})))
+        if "guideline" in (parameters := parameters_of(table[0])):  # both sides have the benchmark's name
+            side = f"{parameters['side']} of {parameters['guideline']}"
+            text = replace(text, details=(*text.details, caveat_line({"side": side})))
         dtype: str | None = None
         for index, row in enumerate(table):
             if index == 0 or row.get("dtype") != dtype:

@@ -103,3 +103,13 @@ def test_tables_of_several_numbers_of_ranks_say_their_own() -> None:
         (4, 8),
     ]
     assert "ranks:" not in to_osu([row for row in rows if row["ranks"] == 2])
+
+
+def test_the_sides_of_a_guideline_are_said() -> None:
+    common = {"benchmark": "gl5_allreduce", "launch_id": "a", "family": "guideline", "unit": "us", "dtype": "int32"}
+    sides = [{"side": side, "guideline": "allreduce ≤ reduce + bcast"} for side in ("left", "right")]
+    text = to_osu([{**common, "size_bytes": 8, "value": 1.0, "parameters": side} for side in sides])
+    assert [line for line in text.splitlines() if "side" in line] == [
+        "# [ side: left of allreduce ≤ reduce + bcast ]",
+        "# [ side: right of allreduce ≤ reduce + bcast ]",
+    ]
