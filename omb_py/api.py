@@ -34,7 +34,7 @@ from omb_py.backends.registry import own_options
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import NEGATIVE, OK, UsageError, nearest
 from omb_py.launchers.own_mpi import VARIABLE, use_own_mpi
-from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Request
+from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Request, tags_of
 from omb_py.results.dialects.registry import USUAL
 
 if TYPE_CHECKING:
@@ -91,6 +91,11 @@ def run(
     return RunResult(frame, outcome.run_id, outcome.code, outcome.root)
 
 
+def _texts(given: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    """Several texts, of which one may stand alone."""
+    return (str(given),) if isinstance(given, (str, Path)) else tuple(map(str, given))
+
+
 def _request(
     benchmark: str,
     store: str | Path | None,
@@ -102,7 +107,7 @@ def _request(
     """The request of a function's parameters; what a backend reads of its own, as `mock`, goes into the settings."""
     own = {name: text for name in own_options() if (text := options.pop(name, ""))}
     folder = None if store is None else Path(store)
-    return Request(benchmark, store=folder, tags=dict(tags), settings={**settings, **own}, format=printed, **options)
+    return Request(benchmark, store=folder, tags=tags, settings={**settings, **own}, format=printed, **options)
 
 
 def compare(
@@ -182,8 +187,8 @@ def compare_commands(
     base_variables: Mapping[str, str] = _NO_TAGS,
     new_variables: Mapping[str, str] = _NO_TAGS,
     read: str = "",
-    metrics: Sequence[str] = (),
-    expect_libraries: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
+    expect_libraries: str | Sequence[str] = (),
     store: str | Path = DEFAULT_STORE,
     launches: int = 10,
     rounds: int = 3,
@@ -233,7 +238,8 @@ def compare_commands(
         "BASE": SideSpec(variables=dict(base_variables)),
         "NEW": SideSpec(variables=dict(new_variables)),
     }
-    texts = ProgramTexts((f"BASE: {base}", f"NEW: {new}"), read, metrics, expect_libraries, timeout, sides)
+    runs = f"BASE: {base}", f"NEW: {new}"
+    texts = ProgramTexts(runs, read, _texts(metrics), _texts(expect_libraries), timeout, sides)
     design = texts.design(declared_rules(delta, tail_delta, rounds), launches, Path(store))
     report = compare_programs(replace(design, seed=seed, quiet=True, budget_s=budget))
     keep(report, Path(store))
@@ -259,11 +265,11 @@ def accept(
     suite: str | Path,
     *,
     ranks: int | None = None,
-    hosts: tuple[str, ...] = (),
+    hosts: str | Sequence[str] = (),
     launcher: str | None = None,
-    launcher_args: tuple[str, ...] = (),
-    backends: tuple[str, ...] = (),
-    bindings: tuple[str, ...] = (),
+    launcher_args: str | Sequence[str] = (),
+    backends: str | Sequence[str] = (),
+    bindings: str | Sequence[str] = (),
     device: str | None = None,
     contract: str | Path | None = None,
     baseline: str | None = None,
@@ -276,7 +282,7 @@ def accept(
     quiet: bool = False,
     mock: str = "",
     resume: str | None = None,
-    logs: Sequence[str | Path] = (),
+    logs: str | Path | Sequence[str | Path] = (),
 ) -> Acceptance:
     """Measure a suite that has criteria, and judge them (docs/accept.md).
 
@@ -300,18 +306,19 @@ def accept(
     """
     from omb_py.cli.commands.accept import checked_suite
     from omb_py.cli.suite_options import CommandLine
+    from omb_py.options.table import read_value
     from omb_py.orchestrate.accept.from_logs import accept_logs
     from omb_py.orchestrate.accept.session import AcceptRequest
     from omb_py.orchestrate.accept.session import accept as judge_suite
 
     options = {
-        "hosts": hosts,
+        "hosts": read_value("hosts", hosts),
         "launcher": launcher,
-        "launcher-args": launcher_args,
-        "backend": backends,
-        "binding": bindings,
+        "launcher-args": read_value("launcher_args", launcher_args),
+        "backend": read_value("backends", backends),
+        "binding": read_value("bindings", bindings),
         "device": device,
-        "tag": tuple(f"{key}={value}" for key, value in tags.items()),
+        "tag": tuple(f"{key}={value}" for key, value in tags_of(tags).items()),
         "seed": seed,
         "timeout": timeout,
         "mock": mock,
@@ -320,7 +327,7 @@ def accept(
     promised = Path(contract) if contract else None
     asked = AcceptRequest(CommandLine(), given, ranks, promised, baseline, correctness, quiet, resume=resume)
     if logs:
-        report = accept_logs(checked_suite(str(suite)), asked, [str(log) for log in logs], Path(store))
+        report = accept_logs(checked_suite(str(suite)), asked, list(_texts(logs)), Path(store))
     else:
         report = judge_suite(checked_suite(str(suite)), asked, Path(store))
     return _acceptance(report, strict)
@@ -347,16 +354,16 @@ def _acceptance(report: AcceptReport, strict: bool) -> Acceptance:
 
 
 def guidelines(
-    which: Sequence[str] = (),
+    which: str | Sequence[str] = (),
     *,
     backend: str = "mpi",
     binding: str | None = None,
     device: str = "cpu",
     ranks: int | None = None,
-    hosts: tuple[str, ...] = (),
+    hosts: str | Sequence[str] = (),
     launcher: str = "auto",
-    launcher_args: tuple[str, ...] = (),
-    sizes: str | None = None,
+    launcher_args: str | Sequence[str] = (),
+    sizes: str | int | Sequence[int] | None = None,
     iterations: str = "auto",
     warmup: int | None = None,
     launches: int | None = None,
@@ -415,7 +422,7 @@ def guidelines(
         mock=mock,
     )
     rules = GuidelineRules(alpha, delta, rounds)
-    report = check_guidelines(request, [word.lower() for word in which], rules, launches, within)
+    report = check_guidelines(request, [word.lower() for word in _texts(which)], rules, launches, within)
     verdicts = tuple(
         GuidelineVerdict(j.pair.name, j.pair.size_bytes, j.verdict, j.left_us, j.right_us, j.ratio, j.low, j.high)
         for j in report.judged
@@ -430,10 +437,10 @@ def links(
     device: str = "cpu",
     share_device: bool = False,
     ranks: int | None = None,
-    hosts: tuple[str, ...] = (),
+    hosts: str | Sequence[str] = (),
     per_node: int = 1,
     launcher: str = "auto",
-    launcher_args: tuple[str, ...] = (),
+    launcher_args: str | Sequence[str] = (),
     thread_level: str | None = None,
     small: int = 8,
     large: int = 1 << 20,
@@ -449,7 +456,7 @@ def links(
     timeout: float = DEFAULT_TIMEOUT_S,
     quiet: bool = False,
     mock: str = "",
-    logs: Sequence[str | Path] = (),
+    logs: str | Path | Sequence[str | Path] = (),
     names: str = "{a}-{b}",
 ) -> LinkCheck:
     """Measure every pair of nodes, and measure again what is slower than the others (docs/links.md).
@@ -478,7 +485,7 @@ def links(
 
     design = SweepDesign(small, large, iterations, windows, window, passes, launches, rounds)
     if logs:
-        return _link_check(from_logs([str(log) for log in logs], parse_names(names), design))
+        return _link_check(from_logs(list(_texts(logs)), parse_names(names), design))
     request = _request(
         "latency",
         store,
@@ -510,7 +517,7 @@ def _link_check(result: PairSweep) -> LinkCheck:
 
 def report(
     store: str | Path = DEFAULT_STORE,
-    filters: Sequence[str] = (),
+    filters: str | Sequence[str] = (),
     *,
     output: str | Path = "report.html",
     against: str | Path | None = None,
@@ -532,6 +539,6 @@ def report(
     from omb_py.dashboards.report.build import report as build
     from omb_py.dashboards.report.html_page import page
 
-    content = build(Path(store), parse(filters), None if against is None else Path(against))
+    content = build(Path(store), parse(_texts(filters)), None if against is None else Path(against))
     write_file(Path(output), page(content))
     return ReportPage(Path(output), content.summary, content.problem, dict(content.skipped))

@@ -1,6 +1,6 @@
 """The options of :func:`omb_py.run`, as ``python -m tests.options.run_options`` makes them of the table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -14,13 +14,13 @@ class RunOptions(TypedDict, total=False):
     """Folder for a log of wrong bytes, which must not exist yet."""
     settings: Mapping[str, str]
     """Backend -> text of its own option."""
-    backends: tuple[str, ...]
+    backends: str | Sequence[str]
     """Communication libraries: mpi, gloo, nccl, oneccl, ucc, mock; several take turns."""
-    bindings: tuple[str, ...]
+    bindings: str | Sequence[str]
     """Who issues the calls: native, mpi4py, torch, cupy, nccl4py; several take turns."""
-    sizes: str | None
+    sizes: str | int | Sequence[int] | None
     """Bytes: MAX, MIN:MAX, MIN:MAX:FACTOR or A,B,C, as 4K, 1MiB, 2^20; 8:8 is one size."""
-    dtypes: tuple[str, ...]
+    dtypes: str | Sequence[str]
     """Element types: char, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, float8e4m3, float8e5m2,
     complex64, complex128, mpi_int, …; all: char, int32, float32."""
     op: str | None
@@ -95,17 +95,17 @@ class RunOptions(TypedDict, total=False):
     """With --buffer object: what is pickled: bytes, ndarray, list, dict, dataclass."""
     out_of_band: bool
     """With --buffer object: send large buffers beside the pickle (mpi4py.util.pkl5)."""
-    hosts: tuple[str, ...]
+    hosts: str | Sequence[str]
     """Hosts to start ranks on, with commas."""
     launcher: str
     """What starts the ranks: auto, mpiexec, srun, flux, torchrun, none."""
-    launcher_args: tuple[str, ...]
+    launcher_args: str | Sequence[str]
     """Words for it, as one text: '--bind-to none'."""
     thread_level: str | None
     """MPI thread level to ask for: single, funneled, serialized, multiple."""
     session: bool
     """Begin with an MPI session (MPI-4) instead of MPI_Init."""
-    iterations: str
+    iterations: str | int
     """N; omb, which is OMB's count; auto, which may stop earlier, once the median is known to --precision; or
     SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones."""
     warmup: int | None

@@ -213,7 +213,7 @@ class TestOnSimulatedRanks:
 
     @pytest.mark.slow
     def test_guidelines_are_checked(self, tmp_path: Path) -> None:
-        check = omb_py.guidelines(["gl5"], backend="mock", ranks=4, sizes="8:8", launches=10, store=tmp_path, **MOCK)
+        check = omb_py.guidelines("gl5", backend="mock", ranks=4, sizes=[8], launches=10, store=tmp_path, **MOCK)
         (verdict,) = check.verdicts
         assert (verdict.name, verdict.size_bytes, verdict.verdict) == ("gl5_allreduce", 8, "HOLDS")
         assert verdict.left_us < verdict.right_us and check.exit_code == 0 and check.skipped == {}

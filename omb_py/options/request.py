@@ -9,6 +9,7 @@ from typing import Any
 
 from omb_py.backends.registry import capabilities, default
 from omb_py.engine.devices.registry import GPU_KINDS, HOST, find_kind
+from omb_py.errors import UsageError
 from omb_py.results.dialects.registry import USUAL, printed_names
 
 NEWEST = "last"
@@ -141,6 +142,13 @@ def is_given(value: object) -> bool:
     return value is not None and value is not False and value != ()
 
 
+def tags_of(given: object) -> dict[str, str]:
+    """Tags as they are stored. Raises UsageError where they are no mapping."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f"tags {given!r} are no mapping: write them as {{'cluster': 'alps'}}")
+    return {str(name): str(value) for name, value in given.items()}
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Request:
     """Everything that a measuring run needs. ``None`` and ``()`` stand for the default of benchmark or backend.
@@ -196,9 +204,17 @@ class Request:
     def __init__(
         self, benchmark: str, backends: tuple[str, ...] | None = None, bindings: tuple[str, ...] = (), **values: Any
     ) -> None:
-        """Make a request of values by name. Raises TypeError for a name that no option has."""
-        from omb_py.options.table import kept_in  # the table needs this module
+        """Make a request of values by name.
 
+        Raises:
+            TypeError: no option has this name.
+            UsageError: a value that :func:`omb_py.options.table.read_value` cannot read.
+        """
+        from omb_py.options.table import kept_in, read_value  # the table needs this module
+
+        values |= {"bindings": bindings, **({} if backends is None else {"backends": backends})}
+        tags = tags_of(values.pop("tags", {}))
+        values = {"tags": tags, **{name: read_value(name, value) for name, value in values.items()}}
         for name, group in _GROUPS.items():
             own = {key: values.pop(key) for key in group.__dataclass_fields__ if key in values}
             values[name] = replace(values.get(name) or group(), **own)
@@ -207,11 +223,8 @@ class Request:
             given = {**values.get(name, {}), **own}
             values[name] = GivenOptions({key: value for key, value in given.items() if is_given(value)})
         values["observers"] = {key: "" if text is True else text for key, text in values["observers"].items()}
-        values |= {
-            "benchmark": benchmark,
-            "backends": (default(),) if backends is None else backends,
-            "bindings": bindings,
-        }
+        values["benchmark"] = benchmark
+        values.setdefault("backends", (default(),))
         values.setdefault("device", usual_device(values["backends"]))
         for each in fields(self):
             usual = each.default if each.default_factory is MISSING else each.default_factory()

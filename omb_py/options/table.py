@@ -5,18 +5,20 @@ To add an option, write one entry in the module of its heading. CONTRIBUTING.md 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from operator import index
 from typing import Any
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, Options, Sampling
 from omb_py.errors import UsageError, nearest
-from omb_py.grammar.values import parse_sizes
+from omb_py.grammar.values import one_size, parse_sizes
 from omb_py.options.conduct import CHECKS, HOW_OFTEN, OTHER, OUTPUT, STORAGE
 from omb_py.options.measured import MEASURED
 from omb_py.options.option import Option
 from omb_py.options.placed import PLACED
+from omb_py.options.readers import Reader
 from omb_py.options.request import DEFAULT_RANKS, Request, is_given
 from omb_py.results.dialects.registry import dialect_of
 from omb_py.suites import BENCHMARKS
@@ -41,6 +43,45 @@ def kept_in(part: str) -> tuple[str, ...]:
     if part == "options":
         return tuple(option.name for option in TABLE if option.usual is not None)
     return tuple(option.name for option in TABLE if option.cell == part)
+
+
+@cache
+def _readers() -> Mapping[str, Reader | None]:
+    return {option.name: option.reader for option in TABLE}
+
+
+def _kind_of(reader: Reader) -> str:
+    """What a reader makes of a text, as its annotation says it."""
+    function = reader.parse.func if isinstance(reader.parse, partial) else reader.parse
+    return str(getattr(function, "__annotations__", {}).get("return", "str"))
+
+
+def read_value(name: str, value: Any) -> Any:
+    """A value in the form in which a request holds it, where Python code wrote it otherwise.
+
+    A text is read as the command line reads it where no text is held, and values are written as a text where one is.
+
+    >>> read_value("backends", "mpi,gloo"), read_value("sizes", [8, 1024]), read_value("ranks", "4")
+    (('mpi', 'gloo'), '8,1024', 4)
+
+    Raises:
+        UsageError: the text cannot be read, or a number is not whole.
+    """
+    reader = _readers().get(name)
+    if value is None or reader is None:
+        return value
+    kind, several = _kind_of(reader), isinstance(value, Sequence) and not isinstance(value, str)
+    if kind.startswith("tuple"):
+        return reader.parse(value) if isinstance(value, str) else tuple(value) if several else (value,)
+    if kind.startswith("str"):
+        text = ",".join(map(str, value)) if several else str(value)
+        return one_size(text) if name == "sizes" and text and not isinstance(value, str) else text
+    if isinstance(value, str):
+        return reader.parse(value)
+    try:
+        return value if reader.smallest is None else index(value)
+    except TypeError:
+        raise UsageError(f"{reader.what} {value!r} is not a whole number") from None
 
 
 def options_of(benchmark: Benchmark) -> list[Option]:

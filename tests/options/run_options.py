@@ -23,11 +23,16 @@ PARAMETERS = {"store", "no_store", "tags"}
 """Options for which ``run`` has parameters of its own."""
 OF_THE_PROCESS = {"own_mpi"}
 """Options that hold for a process: Python code sets ``OMB_PY_MPI``."""
-FORMS = {"validate": "bool", "repeat_for": "float | None"}
+FORMS = {
+    "validate": "bool",
+    "repeat_for": "float | None",
+    "sizes": "str | int | Sequence[int] | None",
+    "iterations": "str | int",
+}
 """Types of values that are not what the reader of the option returns."""
 HEAD = '''"""The options of :func:`omb_py.run`, as ``python -m tests.options.run_options`` makes them of the table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -54,6 +59,7 @@ def type_of(option: Option) -> str:
     function = parse.func if isinstance(parse, partial) else parse
     kind = str if function is str else get_type_hints(function).get("return", str)
     name = kind.__name__ if isinstance(kind, type) and not str(kind).startswith("tuple[") else str(kind)
+    name = name.replace("tuple[str, ...]", "str | Sequence[str]")
     may_be_none = option.usual is not None or Request("barrier").get(option.name) is None
     return f"{name} | None" if may_be_none and option.name not in own_options() else name
 

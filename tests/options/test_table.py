@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, fields
 
+import numpy
 import pytest
 
 from omb_py.backends.registry import own_options
@@ -142,6 +144,38 @@ def test_a_misspelt_option_is_an_error() -> None:
     assert (options.window, options.root) == (3, None)
     with pytest.raises(AttributeError, match="there is no option 'windw'"):
         _ = options.windw
+
+
+def test_a_value_may_be_written_as_in_python_or_as_a_text() -> None:
+    texts = {
+        "ranks": "4",
+        "hosts": "a,b",
+        "launcher_args": "--bind-to 'a b'",
+        "repeat_for": "2m",
+        "percentiles": "50,99",
+    }
+    request = Request("bw", backends="mock", sizes=range(8, 32, 8), iterations=10, tags={"n": 1}, window="2", **texts)
+    assert (request.backends, request.ranks, request.sizes, request.options.window) == (("mock",), 4, "8,16,24", 2)
+    assert (request.launching.hosts, request.launching.launcher_args) == (("a", "b"), ("--bind-to", "a b"))
+    assert (request.repetition.iterations, request.repetition.repeat_for) == ("10", 120.0)
+    assert (request.printing.percentiles, request.tags) == ((50, 99), {"n": "1"})
+    same = request.changed(backends=["mock"], percentiles=[50, 99], ranks=numpy.int64(4))
+    assert same == request and type(same.ranks) is int
+    assert [Request("bw", sizes=sizes).sizes for sizes in (8, [8], "8", "8,16")] == ["8:8", "8:8", "8", "8,16"]
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"ranks": 2.5}, "ranks 2.5 is not a whole number"),
+        ({"ranks": "two"}, "ranks 'two' is not a whole number"),
+        ({"timeout": "long"}, "'long' is not a duration"),
+        ({"tags": "a=b"}, "tags 'a=b' are no mapping: write them as {'cluster': 'alps'}"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_named(values: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        Request("bw", **values)
 
 
 @pytest.mark.parametrize(
