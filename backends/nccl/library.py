@@ -392,7 +392,7 @@ def report(declared: Capabilities) -> Capabilities:
         facts[f"lacks for {device}"] = ", ".join(lacking(answer["has"])) or "nothing"
     usable = any(devices[device] == "" for device in ("cuda", "rocm"))
     reason = "" if usable else devices["cuda"] or devices["rocm"]
-    fix = "" if usable else NCCL.install if not version else "a machine with a GPU and CuPy, or --device cpu"
+    fix = "" if usable else NCCL.install if not version else "take a machine with a GPU and CuPy, or --device cpu"
     bindings = {binding: missing(binding, "cuda") or reason for binding in BINDINGS}
     return replace(
         declared, bindings=bindings, devices=devices, inspection=Inspection(reason, fix, name, version, facts)

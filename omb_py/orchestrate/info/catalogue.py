@@ -44,10 +44,9 @@ def list_targets(inspected: Iterable[Capabilities]) -> list[RunTarget]:
         for binding, why in backend.bindings.items():
             out.append(_run_target(backend, binding, "cpu", backend.devices.get("cpu", "") or why))
             for device in GPU_KINDS:
-                reason, fix = device_problem(device, backend.name)
-                if backend.devices.get(device) == "":
-                    reason, fix = why, ""
-                out.append(_run_target(backend, binding, device, backend.devices.get(device) or reason, fix))
+                own = backend.devices.get(device)  # it says what to do
+                reason, fix = device_problem(device, backend.name) if own is None else (own or why, "")
+                out.append(_run_target(backend, binding, device, reason, fix))
     return out
 
 

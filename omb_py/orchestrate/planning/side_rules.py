@@ -43,7 +43,7 @@ def _gpu(on: RuleContext) -> str:
         return ""
     reason, fix = availability.device_problem(on.device, on.backend)
     if HOST not in on.offer.devices:
-        fix = f"a machine with one, or --backend {default()} --device {HOST}"
+        fix = f"take a machine with one, or --backend {default()} --device {HOST}"
     return f"--device {on.device}: {reason}: {fix}"
 
 

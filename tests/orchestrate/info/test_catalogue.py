@@ -45,10 +45,11 @@ def test_an_unavailable_backend_says_why_everywhere() -> None:
 
 
 def test_a_backend_with_device_buffers_is_believed() -> None:
-    able = Capabilities("ucx", devices={"cpu": "", "cuda": "", "rocm": "no ROCm here"})
+    able = Capabilities("ucx", devices={"cpu": "", "cuda": "", "rocm": "no driver: install it"})
     where = list_targets([able])
     assert place(where, "ucx", "native", "cuda").available
-    assert place(where, "ucx", "native", "rocm").reason == "no ROCm here"
+    (rocm, fix) = (place(where, "ucx", "native", "rocm").reason, place(where, "ucx", "native", "rocm").fix)
+    assert (rocm, fix) == ("no driver: install it", "")  # what to do is said once
 
 
 def test_json_has_every_combination() -> None:
