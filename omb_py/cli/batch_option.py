@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from omb_py.cli.help import RAW, Page, tool_option
-from omb_py.cli.option_params import ParsedType, whole, word
+from omb_py.cli.option_params import whole, word
 from omb_py.errors import UsageError
 from omb_py.launchers.launcher import BatchRequest
 from omb_py.orchestrate.launching.batch_job import SCHEDULERS, code_of, script_of, submit
 
-_HEADING = "As a batch job"
 _FOLDER = Path("omb-jobs")
 
 
@@ -49,31 +49,24 @@ def submitting(page: Page, check: Callable[[dict[str, object]], None]) -> Page:
 
 
 def _options() -> list[click.Option]:
+    option = partial(tool_option, "As a batch job")
     return [
-        tool_option(
-            _HEADING,
+        option(
             "--submit NAME",
             f"Write the batch script of this command line, submit it, wait, and collect: "
             f"{', '.join(SCHEDULERS)}. (default: run here)",
             word("scheduler", tuple(SCHEDULERS)),
         ),
-        tool_option(_HEADING, "--print-script", "Print the script instead of submitting it. (default: off)"),
-        tool_option(_HEADING, "--nodes N", "Nodes of a job. (default: the scheduler's)", whole("nodes", 1)),
-        tool_option(
-            _HEADING, "--array N", "So many jobs alike, each with nodes of its own. (default: 1)", whole("array", 1)
+        option("--print-script", "Print the script instead of submitting it. (default: off)"),
+        option("--nodes N", "Nodes of a job. (default: the scheduler's)", whole("nodes", 1)),
+        option("--array N", "So many jobs alike, each with nodes of its own. (default: 1)", whole("array", 1)),
+        option(
+            "--subset NODES", "A job on these nodes, as node[1-4]. Repeat it. (default: any)", _nodes, multiple=True
         ),
-        tool_option(
-            _HEADING,
-            "--subset NODES",
-            "A job on these nodes, as node[1-4]. Repeat it. (default: any)",
-            ParsedType("nodes", _nodes),
-            multiple=True,
-        ),
-        tool_option(
-            _HEADING,
+        option(
             "--submit-args TEXT",
             "Words for sbatch, as one text: '--partition=gpu --time=30'. (default: none)",
-            ParsedType("text", _shell_words),
+            _shell_words,
         ),
     ]
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from omb_py import errors
 from omb_py.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    _Type = click.ParamType[object]
+else:
+    _Type = click.ParamType  # older versions of click know no type argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +142,25 @@ ENVIRONMENT = (
 )
 
 
+class ParsedType(_Type):
+    """A value made by a function that raises UsageError."""
+
+    def __init__(self, name: str, parse: Callable[[str], object], choices: Sequence[str] = ()) -> None:
+        self.name = name
+        self.parse = parse
+        self.choices = choices
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """Parse text; a value that is no text is a default and stays as it is."""
+        return self.parse(value) if isinstance(value, str) else value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        head, comma, tail = incomplete.rpartition(",")
+        return [CompletionItem(head + comma + word) for word in self.choices if word.startswith(tail)]
+
+
 class Grouped(click.Option):
     """An option that stands under a heading of the help page.
 
@@ -153,7 +179,7 @@ class Grouped(click.Option):
 
 
 def tool_option(
-    heading: str, flags: str, text: str, reader: click.ParamType[Any] | None = None, **more: Any
+    heading: str, flags: str, text: str, reader: Callable[[str], object] | ParsedType | None = None, **more: Any
 ) -> Grouped:
     """An option of a tool.
 
@@ -161,7 +187,7 @@ def tool_option(
         flags: spellings, the parameter's name where that is another, and what stands for the value, if it takes one:
             ``-W --window-size window N``.
         text: a sentence for the help page; `default` is added unless the sentence says it.
-        reader: reads the value; None: a switch without a value.
+        reader: makes the value of a text, or raises UsageError; None: a switch without a value.
         **more: further arguments of :class:`click.Option`.
     """
     words, default = flags.split(), more.get("default")
@@ -169,7 +195,8 @@ def tool_option(
         text = f"{text} (default: {default})"
     if reader is None:
         return Grouped(words, heading=heading, is_flag=True, help=text, **more)
-    return Grouped(words[:-1], heading=heading, metavar=words[-1], type=reader, help=text, **more)
+    kind = reader if isinstance(reader, click.ParamType) else ParsedType("value", reader)
+    return Grouped(words[:-1], heading=heading, metavar=words[-1], type=kind, help=text, **more)
 
 
 class GluedOption(Grouped):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.help import GluedOption, Grouped, debug_option, tool_option
+from omb_py.cli.help import GluedOption, Grouped, ParsedType, debug_option, tool_option
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.launchers.own_mpi import use_own_mpi
@@ -22,37 +22,11 @@ from omb_py.options.request import DEFAULT_RANKS, NEWEST
 from omb_py.options.table import make_cell, option_of, options_of
 from omb_py.suites import BENCHMARKS
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    _Type = click.ParamType[object]
-else:
-    _Type = click.ParamType  # older versions of click know no type argument
-
 RESUME_HELP = (
     "Resume a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
     "Alone it takes the words that began the run. Cells that are in the store are not measured again. "
     "(default: a new run)"
 )
-
-
-class ParsedType(_Type):
-    """A value made by a function that raises UsageError."""
-
-    def __init__(self, name: str, parse: Callable[[str], object], choices: Sequence[str] = ()) -> None:
-        self.name = name
-        self.parse = parse
-        self.choices = choices
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """Parse text; a value that is no text is a default and stays as it is."""
-        return self.parse(value) if isinstance(value, str) else value
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        head, comma, tail = incomplete.rpartition(",")
-        return [CompletionItem(head + comma + word) for word in self.choices if word.startswith(tail)]
 
 
 def _parsed(reader: Reader) -> ParsedType:

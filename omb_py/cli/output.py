@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.option_params import ParsedType, word
+from omb_py.cli.option_params import word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.printing.whole_file import write_whole
 
@@ -41,11 +41,7 @@ def report_options(
     return [
         form_option(forms, forms[0]),
         tool_option(
-            "Output",
-            "-o --output FILE",
-            f"Write {files}. Repeat it. (default: none)",
-            ParsedType("file", output_path),
-            multiple=True,
+            "Output", "-o --output FILE", f"Write {files}. Repeat it. (default: none)", output_path, multiple=True
         ),
     ]
 

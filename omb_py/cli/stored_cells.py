@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.option_params import ParsedType, word
+from omb_py.cli.option_params import word
 from omb_py.errors import UsageError
 from omb_py.results.dialects.imb.names import benchmark_of
 from omb_py.results.repro_command import storing
@@ -26,7 +26,7 @@ def where_option(heading: str) -> click.Option:
         "--where COLUMN=VALUE",
         "Only rows with this value, with tag=K=V of this tag, with date=FROM..TO of these days; repeat it for several. "
         "(default: all)",
-        ParsedType("filter", str),
+        str,
         multiple=True,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ import click
 from omb_py.cli.app import usage_line
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import request_of_line
-from omb_py.cli.commands.suites import SuiteName, suite_options, word_after_resume
+from omb_py.cli.commands.suites import suite_argument, suite_options, word_after_resume
 from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import ParsedType, resume_option, table_option
+from omb_py.cli.option_params import resume_option, table_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK, UsageError
@@ -50,40 +51,34 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    heading = "How it is judged"
+    option = partial(tool_option, "How it is judged")
     page = Page(
         "accept",
         params=[
-            click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"),
+            suite_argument(),
             word_after_resume(),
-            tool_option(
-                heading,
+            option(
                 "--baseline SIDE",
                 "For criteria with a baseline, launches of several nights: tag=K=V; COLUMN=VALUE; or the folder of a "
                 "store. (default: the suite's)",
-                ParsedType("side", str),
+                str,
             ),
-            tool_option(
-                heading,
+            option(
                 "--contract FILE",
                 "What was promised for the rows of the suite, and what the nodes have (TOML). (default: nothing)",
-                ParsedType("file", Path),
+                Path,
             ),
-            tool_option(
-                heading,
+            option(
                 "--from logs FILE",
                 "Measure nothing: fill the table from logs of OMB, or a folder of them; repeat it. (default: measure)",
-                ParsedType("file", str),
+                str,
                 multiple=True,
             ),
-            tool_option(
-                heading,
+            option(
                 "--no-correctness no_correctness",
                 "Do not check every byte before anything is timed; the report says so. (default: off)",
             ),
-            tool_option(
-                heading, "--strict", "Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)"
-            ),
+            option("--strict", "Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)"),
             *(param for param in suite_options(of_the_line=False) if _here(param)),
             *report_options(),
             tool_option("Output", "--quiet", "No progress and no notes on stderr. (default: off)"),

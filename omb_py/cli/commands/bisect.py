@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from omb_py.cli.commands.compare import LAUNCHES, PROGRAMS, ROUNDS, reading_options
 from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import ParsedType, table_option, whole
+from omb_py.cli.option_params import table_option, whole
 from omb_py.cli.output import check_files, measuring_report_options, notes, write_report
 from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT
 from omb_py.options.request import DEFAULT_STORE
 
-_HISTORY = "The history"
 _CODES = exit_codes(
     {
         NEGATIVE: "",
@@ -25,44 +25,44 @@ _CODES = exit_codes(
 
 
 def command() -> click.Command:
-    def text(heading: str, flags: str, about: str, default: str | None = None, required: bool = False) -> click.Option:
-        return tool_option(heading, flags, about, ParsedType("text", str), default=default, required=required)
-
+    of_history, judged = partial(tool_option, "The history"), partial(tool_option, "How verdicts are made")
     return Page(
         "bisect",
         params=[
-            text(_HISTORY, "--good REVISION", "A commit that is fast.", required=True),
-            text(_HISTORY, "--bad REVISION", "A later commit that is slow.", required=True),
-            text(_HISTORY, "--repository FOLDER", "The git repository.", default="."),
-            text(
-                _HISTORY,
+            of_history("--good REVISION", "A commit that is fast.", str, required=True),
+            of_history("--bad REVISION", "A later commit that is slow.", str, required=True),
+            of_history("--repository FOLDER", "The git repository.", str, default="."),
+            of_history(
                 "--build COMMAND",
                 "Builds a commit: a shell runs it in a work tree of its own, which {build} names.",
+                str,
                 required=True,
             ),
-            text(_HISTORY, "--builds FOLDER", "Where builds are made, and kept for the next time.", "omb-bisect"),
-            text(
+            of_history(
+                "--builds FOLDER", "Where builds are made, and kept for the next time.", str, default="omb-bisect"
+            ),
+            tool_option(
                 PROGRAMS,
                 "--run COMMAND",
                 "Starts what was built, as 'mpirun -n 2 {build}/osu_latency'; read as the output of compare --run.",
+                str,
                 required=True,
             ),
             tool_option(
                 PROGRAMS,
                 "--set sets K=V",
                 "Variable that is set, as LD_LIBRARY_PATH={build}/lib. Repeat it. (default: none)",
-                ParsedType("text", str),
+                str,
                 multiple=True,
             ),
             *reading_options(),
-            tool_option(
-                "How verdicts are made", "--launches N", "Launches of each side in each of up to 3 rounds.",
-                whole("launches", 1), default=LAUNCHES,
+            judged(
+                "--launches N",
+                "Launches of each side in each of up to 3 rounds.",
+                whole("launches", 1),
+                default=LAUNCHES,
             ),
-            tool_option(
-                "How verdicts are made", "--seed N", "Of the order of sides. (default: drawn, and stored)",
-                whole("seed", 0),
-            ),
+            judged("--seed N", "Of the order of sides. (default: drawn, and stored)", whole("seed", 0)),
             *measuring_report_options(),
             table_option("store"),
             debug_option(),
@@ -71,11 +71,9 @@ def command() -> click.Command:
         help="Which commit made a program slower? Builds commits that halve what is left of a history, and compares "
         "each with the good one, in turn, until its verdict is SLOWER or SAME. A commit that cannot be built or "
         "decided is passed over.",
-        examples=(
-            "omb-py bisect --good v4.2 --bad main --build 'make -j8' --run 'mpirun -n 2 {build}/osu_latency'",
-        ),
+        examples=("omb-py bisect --good v4.2 --bad main --build 'make -j8' --run 'mpirun -n 2 {build}/osu_latency'",),
         codes=_CODES,
-    )  # fmt: skip
+    )
 
 
 def _bisect(

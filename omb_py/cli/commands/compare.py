@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
 
 from omb_py.cli.help import CONTEXT, Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
+from omb_py.cli.option_params import resume_option, table_option, whole
 from omb_py.cli.output import measuring_report_options
 from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT
 from omb_py.grammar.values import parse_duration, parse_fraction
@@ -45,9 +46,7 @@ def command() -> click.Command:
     return Page(
         "compare",
         params=[
-            click.Argument(
-                ["words"], nargs=-1, type=ParsedType("word", str), metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"
-            ),
+            click.Argument(["words"], nargs=-1, metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"),
             _several(heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"),
             _several(
                 heading,
@@ -94,7 +93,7 @@ def aa_command() -> click.Command:
     return Page(
         "aa",
         params=[
-            click.Argument(["words"], nargs=-1, type=ParsedType("word", str), metavar="BENCHMARK|SUITE [OPTIONS]"),
+            click.Argument(["words"], nargs=-1, metavar="BENCHMARK|SUITE [OPTIONS]"),
             tool_option(
                 "How often",
                 "--reports N",
@@ -118,9 +117,7 @@ def aa_command() -> click.Command:
 
 def _several(heading: str, flag: str, metavar: str, text: str, default: str) -> click.Option:
     flags = f"{flag} {flag.removeprefix('--')}s {metavar}"
-    return tool_option(
-        heading, flags, f"{text} Repeat it. (default: {default})", ParsedType("text", str), multiple=True
-    )
+    return tool_option(heading, flags, f"{text} Repeat it. (default: {default})", str, multiple=True)
 
 
 def _programs() -> list[click.Parameter]:
@@ -139,7 +136,7 @@ def _programs() -> list[click.Parameter]:
             "--expect-library expected SIDE:LIB=PATH",
             "A library that a side must load from there, as NEW:libmpi.so=/opt/new/lib, else NO VERDICT. Repeat it. "
             "(default: none)",
-            ParsedType("library", str),
+            str,
             multiple=True,
         ),
         *reading_options(),
@@ -153,7 +150,7 @@ def reading_options() -> list[click.Parameter]:
             PROGRAMS,
             "--read tool TOOL",
             "Whose output it is, as nccl-tests. (default: told from the output)",
-            ParsedType("tool", str),
+            str,
             default="",
         ),
         _several(
@@ -168,7 +165,7 @@ def reading_options() -> list[click.Parameter]:
             PROGRAMS,
             "--run-timeout timeout_s TIME",
             "After this time a launch is killed with all its processes, as 90s or 5m. (default: 10m)",
-            ParsedType("time", parse_duration),
+            parse_duration,
             default=600.0,
         ),
     ]
@@ -176,45 +173,28 @@ def reading_options() -> list[click.Parameter]:
 
 def _design(earlier: str = "") -> list[click.Parameter]:
     """Options of the verdicts; `earlier` says which default a comparison that is looked at again has."""
-    heading = VERDICTS
+    option = partial(tool_option, VERDICTS)
     return [
-        tool_option(
-            heading, "--launches N", "Launches of each side in each round.", whole("launches", 1), default=LAUNCHES
-        ),
-        tool_option(
-            heading,
+        option("--launches N", "Launches of each side in each round.", whole("launches", 1), default=LAUNCHES),
+        option(
             "--rounds N",
             "Rounds, 1 to 3: cells that are UNCLEAR are measured again, and the launches of "
             f"all rounds decide. (default: {ROUNDS}; of stored sides 1)",
             whole("rounds", 1),
             default=ROUNDS,
         ),
-        tool_option(
-            heading,
+        option(
             "--budget budget_s TIME",
             "Time for all launches, as 10m, in place of --launches: three pairs that are not judged show how launches "
             "differ here, and how many a change takes. (default: none)",
-            ParsedType("time", parse_duration),
+            parse_duration,
         ),
-        tool_option(
-            heading,
-            "--delta P",
-            f"Smallest change of a median that matters, as 3%. (default: 3%{earlier})",
-            ParsedType("fraction", parse_fraction),
+        option("--delta P", f"Smallest change of a median that matters, as 3%. (default: 3%{earlier})", parse_fraction),
+        option("--tail-delta P", f"Smallest change of a tail that matters. (default: 10%{earlier})", parse_fraction),
+        option(
+            "--seed N", "Of the order of cells, and of BASE and NEW. (default: drawn, and stored)", whole("seed", 0)
         ),
-        tool_option(
-            heading,
-            "--tail-delta P",
-            f"Smallest change of a tail that matters. (default: 10%{earlier})",
-            ParsedType("fraction", parse_fraction),
-        ),
-        tool_option(
-            heading,
-            "--seed N",
-            "Of the order of cells, and of BASE and NEW. (default: drawn, and stored)",
-            whole("seed", 0),
-        ),
-        tool_option(heading, "--strict", "Exit code 4 where something is UNCLEAR, LIKELY or NOT COMPARABLE."),
+        option("--strict", "Exit code 4 where something is UNCLEAR, LIKELY or NOT COMPARABLE."),
     ]
 
 

@@ -6,12 +6,13 @@ import errno
 import getpass
 import secrets
 import socket
+from functools import partial
 from pathlib import Path
 
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, store_is_given, table_option, whole
+from omb_py.cli.option_params import store_is_given, table_option, whole
 from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.repro_command import storing
@@ -21,20 +22,19 @@ _BACKLOG = 1024
 
 
 def command() -> click.Command:
-    heading = "Where it listens"
+    option = partial(tool_option, "Where it listens")
     return Page(
         "dashboard",
         params=[
             click.Argument(["place"], required=False, metavar="[STORE]"),
-            tool_option(
-                heading,
+            option(
                 "--bind ADDRESS",
                 "Where it listens. The address that is printed holds a token, without which it shows nothing. "
                 "(default: 127.0.0.1)",
-                ParsedType("address", str),
+                str,
                 default="127.0.0.1",
             ),
-            tool_option(heading, "--port N", "Port.", whole("port", 1), default=DEFAULT_PORT),
+            option("--port N", "Port.", whole("port", 1), default=DEFAULT_PORT),
             table_option("store", "Store"),
             debug_option(),
         ],

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import ParsedType, table_option, whole
+from omb_py.cli.option_params import table_option, whole
 from omb_py.cli.output import check_files, measuring_report_options, notes, write_report
 from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
 from omb_py.options.request import DEFAULT_STORE
@@ -26,7 +26,7 @@ def command() -> click.Command:
     return Page(
         "gate",
         params=[
-            click.Argument(["file"], type=ParsedType("file", str), metavar="FILE"),
+            click.Argument(["file"], metavar="FILE"),
             tool_option("Security", "--trust", "Let the file, as it is now, start its programs. (default: ask)"),
             tool_option("How the answer counts", "--advisory", "Exit code 0 whatever the verdict."),
             tool_option(

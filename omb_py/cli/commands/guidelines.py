@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import click
 from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import Page, exit_codes, tool_option
-from omb_py.cli.option_params import ParsedType, measuring_options, whole
+from omb_py.cli.option_params import measuring_options, whole
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.errors import NEGATIVE
 from omb_py.grammar.values import parse_duration, parse_fraction
@@ -35,32 +36,23 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    heading = "How verdicts are made"
+    option = partial(tool_option, "How verdicts are made")
     own: list[click.Parameter] = [
-        click.Argument(["words"], nargs=-1, type=ParsedType("word", str), metavar="[WHICH]..."),
-        tool_option(
-            heading,
+        click.Argument(["words"], nargs=-1, metavar="[WHICH]..."),
+        option(
             "--launches N",
             f"Start the ranks N times; the launch is the sample. (default: {DEFAULT_LAUNCHES}, or as many as can "
             "show of that many cells that all hold: 16 of 195)",
             whole("launches", 1),
         ),
-        tool_option(
-            heading,
+        option(
             "--delta P",
             "By how much a collective may be slower than its mock-up. (default: 10%)",
-            ParsedType("fraction", parse_fraction),
+            parse_fraction,
             default=0.10,
         ),
-        tool_option(
-            heading,
-            "--alpha P",
-            "Chance of any false violation in a report. (default: 1%)",
-            ParsedType("fraction", parse_fraction),
-            default=0.01,
-        ),
-        tool_option(
-            heading,
+        option("--alpha P", "Chance of any false violation in a report. (default: 1%)", parse_fraction, default=0.01),
+        option(
             "--rounds N",
             "What is not known to hold after the first launches is measured again, in fresh launches, as many "
             "first, then twice as many, which alone decide: at most N rounds. 1: the first launches decide. "
@@ -68,11 +60,10 @@ def command() -> click.Command:
             whole("rounds", 1),
             default=3,
         ),
-        tool_option(
-            heading,
+        option(
             "--within TIME",
             "Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)",
-            ParsedType("time", parse_duration),
+            parse_duration,
         ),
         *report_options(),
     ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, table_option, whole, word
+from omb_py.cli.option_params import table_option, whole, word
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_fraction, parse_size
@@ -29,46 +30,37 @@ _SERIES = 12
 
 def history_command() -> click.Command:
     what = "What is looked at"
+    option, tested = partial(tool_option, what), partial(tool_option, "The test")
     return Page(
         "history",
         params=[
             click.Argument(["name"], metavar="BENCHMARK"),
-            tool_option(
-                what,
+            option(
                 "-m --message-size size SIZE",
                 "One message size, as 8, 4K, 1MiB. (default: every size by itself)",
-                ParsedType("size", parse_size),
+                parse_size,
             ),
-            tool_option(
-                what,
+            option(
                 "--band BAND",
                 "Sizes taken together: small (to 4K), medium, large (from 1M). (default: none)",
                 word("band", ("small", "medium", "large")),
             ),
             where_option(what),
-            tool_option(
-                what,
+            option(
                 "--by ORDER",
                 "Order of the launches: time, or version of the library.",
                 word("order", ("time", "version")),
                 default="time",
             ),
-            tool_option(
-                "The test",
+            tested(
                 "--unit UNIT",
                 "What counts once: night, run or launch. (default: night where there are several, else run)",
                 word("unit", KINDS),
             ),
-            tool_option(
-                "The test",
-                "--delta P",
-                "Smallest change that is told, as 0.03 or 3%. (default: 3%)",
-                ParsedType("delta", parse_fraction),
-                default=0.03,
+            tested(
+                "--delta P", "Smallest change that is told, as 0.03 or 3%. (default: 3%)", parse_fraction, default=0.03
             ),
-            tool_option(
-                "The test", "--seed N", "Of the random orders of the permutation test.", whole("seed", 0), default=0
-            ),
+            tested("--seed N", "Of the random orders of the permutation test.", whole("seed", 0), default=0),
             format_option(),
             table_option("store", "Store"),
             debug_option(),

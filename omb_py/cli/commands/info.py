@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, backend_option, ranks_option, table_option, whole, word
+from omb_py.cli.option_params import backend_option, ranks_option, table_option, whole, word
 from omb_py.cli.stored_cells import format_option, skipped
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
@@ -69,7 +69,7 @@ def explain_command() -> click.Command:
                 heading,
                 "-m --message-size size SIZE",
                 "One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)",
-                ParsedType("size", parse_size),
+                parse_size,
             ),
             table_option("window", heading),
             table_option("window_kind", heading, "the benchmark's"),

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import ParsedType, backend_option, measuring_options, ranks_option, whole, word
+from omb_py.cli.option_params import backend_option, measuring_options, ranks_option, whole, word
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.cli.suite_options import long_name
 from omb_py.engine.program.pair_schedule import KINDS
@@ -67,74 +67,52 @@ def command() -> click.Command:
 
 def _own() -> list[click.Parameter]:
     heading, usual = "What is measured", SweepDesign()
-    size = ParsedType("size", parse_size)
+    option = partial(tool_option, heading)
     return [
         backend_option(heading),
-        tool_option(
-            heading,
-            "--binding NAME",
-            "Who issues the calls. (default: the backend's first)",
-            word("binding", (), strict=False),
+        option(
+            "--binding NAME", "Who issues the calls. (default: the backend's first)", word("binding", (), strict=False)
         ),
         ranks_option(heading, "Ranks.", "--per-node on each of --hosts, or on each node of a Slurm job"),
-        tool_option(
-            heading,
-            "--per-node N",
-            "Ranks on each node, for example one a GPU.",
-            whole("ranks on a node", 1),
-            default=1,
-        ),
-        tool_option(
-            heading,
+        option("--per-node N", "Ranks on each node, for example one a GPU.", whole("ranks on a node", 1), default=1),
+        option(
             "--rounds KIND",
             "parallel: all pairs of a round at once; serial: one pair at a time, which takes N / 2 times as long.",
             word("kind of rounds", KINDS),
             default=usual.rounds,
         ),
-        tool_option(
-            heading,
+        option(
             "--passes N",
             "How often all pairs are gone through, in another order each time.",
             whole("passes", 1),
             default=usual.passes,
         ),
-        tool_option(
-            heading,
+        option(
             "--launches N",
             "Launches among which the passes are divided; what is slow in some of them only is not slow for good. "
             f"(default: {usual.launches})",
             whole("launches", 1),
             default=usual.launches,
         ),
-        tool_option(heading, "--small SIZE", "Bytes of a message for latency.", size, default=usual.small),
-        tool_option(
-            heading, "--large SIZE", "Bytes of a message for bandwidth. (default: 1M)", size, default=usual.large
+        option("--small SIZE", "Bytes of a message for latency.", parse_size, default=usual.small),
+        option("--large SIZE", "Bytes of a message for bandwidth. (default: 1M)", parse_size, default=usual.large),
+        option(
+            "-i --iterations N", "Of latency, of each pair and pass.", whole("iterations", 10), default=usual.iterations
         ),
-        tool_option(
-            heading,
-            "-i --iterations N",
-            "Of latency, of each pair and pass.",
-            whole("iterations", 10),
-            default=usual.iterations,
-        ),
-        tool_option(
-            heading,
+        option(
             "--windows N",
             "Windows for bandwidth, of each pair, pass and direction.",
             whole("windows", 1),
             default=usual.windows,
         ),
-        tool_option(
-            heading, "-W --window-size window N", "Messages in flight.", whole("window size", 1), default=usual.window
-        ),
+        option("-W --window-size window N", "Messages in flight.", whole("window size", 1), default=usual.window),
     ]
 
 
 def _searching() -> list[click.Parameter]:
-    heading = "Many nodes"
+    option = partial(tool_option, "Many nodes")
     return [
-        tool_option(
-            heading,
+        option(
             "--isolate [BENCHMARK]",
             "Search with this collective on groups of nodes, in 40 launches or fewer, and measure only "
             "pairs of what it names. (default: all pairs; bare: allreduce)",
@@ -142,8 +120,7 @@ def _searching() -> list[click.Parameter]:
             is_flag=False,
             flag_value="allreduce",
         ),
-        tool_option(
-            heading,
+        option(
             "--topology FILE",
             "For --isolate and --from: Slurm's topology.conf, or a line 'SWITCH: NODES' for each switch. "
             "(default: not known)",
@@ -153,22 +130,20 @@ def _searching() -> list[click.Parameter]:
 
 
 def _reading() -> list[click.Parameter]:
-    heading = "Logs that exist"
+    option = partial(tool_option, "Logs that exist")
     return [
-        tool_option(
-            heading,
+        option(
             "--from logs LOGS",
             "Measure nothing: judge logs of OMB, nccl-tests and others, a file a pair, or a folder of them; repeat it. "
             "(default: measure)",
-            ParsedType("file", str),
+            str,
             multiple=True,
         ),
-        tool_option(
-            heading,
+        option(
             "--names PATTERN",
             "Where a file's name says the two nodes, if its list of devices does not; * is any text. "
             f"(default: {USUAL_NAMES.text})",
-            ParsedType("pattern", parse_names),
+            parse_names,
         ),
     ]
 

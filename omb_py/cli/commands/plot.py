@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, comma_list, table_option, word
+from omb_py.cli.option_params import comma_list, table_option, word
 from omb_py.cli.output import check_files, output_path, write_file
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
 from omb_py.errors import ENVIRONMENT, OK, UsageError
@@ -23,29 +24,27 @@ WIDTHS = ("slide", "paper", "column")
 
 
 def command() -> click.Command:
-    what, output = "What is drawn", "Output"
+    what = "What is drawn"
+    drawn, written = partial(tool_option, what), partial(tool_option, "Output")
     return Page(
         "plot",
         params=[
             click.Argument(["name"], metavar="BENCHMARK"),
-            tool_option(
-                what,
+            drawn(
                 "--compare SIDES",
                 "Up to six sides with commas: libraries, versions, backends, bindings or devices, as mpi,nccl or "
                 "2.21.5,2.27.3. (default: what the report compares)",
                 comma_list("sides", keep_case=True),
                 default=(),
             ),
-            tool_option(
-                what,
+            drawn(
                 "--over WHAT",
                 "size: over message size, a panel for each number of ranks or GPUs. ranks or gpus: over these, a "
                 "panel for each message size.",
                 word("over", tuple(OVER)),
                 default="size",
             ),
-            tool_option(
-                what,
+            drawn(
                 "--quantity WHAT",
                 "auto (what the benchmark prints), time, bandwidth (in MB/s, as bw prints it), busbw (bus bandwidth), "
                 "or ratio (time over that of the first side).",
@@ -53,27 +52,20 @@ def command() -> click.Command:
                 default="auto",
             ),
             where_option(what),
-            tool_option(
-                output,
-                "-o --output FILE",
-                "Write here: .png, .svg or .pdf. (default: BENCHMARK.png)",
-                ParsedType("file", output_path),
-            ),
-            tool_option(
-                output,
+            written("-o --output FILE", "Write here: .png, .svg or .pdf. (default: BENCHMARK.png)", output_path),
+            written(
                 "--width WHERE",
                 "slide (1200 pixels), paper (7 inches, both columns of a page) or column (3.5 inches, one of them); "
                 "letters and lines fit it.",
                 word("width", WIDTHS),
                 default="slide",
             ),
-            tool_option(
-                output,
+            written(
                 "--data FILE",
                 "Write what is drawn here too, as CSV: a row a point, with the range of its launches.",
-                ParsedType("file", output_path),
+                output_path,
             ),
-            tool_option(output, "--theme THEME", "light or dark.", word("theme", THEMES), default="light"),
+            written("--theme THEME", "light or dark.", word("theme", THEMES), default="light"),
             table_option("store", "Store"),
             debug_option(),
         ],

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 import click
 
 from omb_py.cli.help import CONTEXT, Page, tool_option
-from omb_py.cli.option_params import ParsedType, whole
+from omb_py.cli.option_params import whole
 from omb_py.errors import UsageError
 from omb_py.grammar.values import pair_of
 from omb_py.orchestrate.launching.rehearsal import INSIDE, Rehearsal, enter, why_no_nodes
 
-_NODES = "The nodes"
-
 
 def command() -> click.Command:
     """The command ``rehearse``."""
+    option = partial(tool_option, "The nodes")
     return Page(
         "rehearse",
         params=[
             click.Argument(["words"], nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED),
-            tool_option(_NODES, "--nodes N", "How many.", whole("nodes", 2), default=4),
-            tool_option(
-                _NODES,
-                "--slow-link A-B",
-                "Make the link between two of them slow, as 1-3. (default: none)",
-                ParsedType("link", _link),
-            ),
-            tool_option(_NODES, "--simulated", "Simulate them, as where no namespaces are allowed."),
+            option("--nodes N", "How many.", whole("nodes", 2), default=4),
+            option("--slow-link A-B", "Make the link between two of them slow, as 1-3. (default: none)", _link),
+            option("--simulated", "Simulate them, as where no namespaces are allowed."),
         ],
         callback=run,
         context_settings={**CONTEXT, "allow_interspersed_args": False},

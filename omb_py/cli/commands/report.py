@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, store_is_given, table_option
+from omb_py.cli.option_params import store_is_given, table_option
 from omb_py.cli.output import output_path, write_file
 from omb_py.errors import ENVIRONMENT, OK, USAGE, UsageError
 from omb_py.options.request import DEFAULT_STORE
@@ -29,11 +29,7 @@ def command() -> click.Command:
         params=[
             click.Argument(["words"], nargs=-1, metavar="[STORE [STORE]] [COLUMN=VALUE]..."),
             tool_option(
-                "Output",
-                "-o --output FILE",
-                "Write here, all or nothing.",
-                ParsedType("file", output_path),
-                default=DEFAULT_OUTPUT,
+                "Output", "-o --output FILE", "Write here, all or nothing.", output_path, default=DEFAULT_OUTPUT
             ),
             table_option("store", "Store"),
             debug_option(),

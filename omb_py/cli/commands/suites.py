@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
 from omb_py.cli.help import CONTEXT, Grouped, Page, Verbs, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, measuring_option, resume_option
+from omb_py.cli.option_params import measuring_option, resume_option
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, NEWEST
@@ -36,19 +36,14 @@ _SHARE = 0.75
 """An option that fewer of the benchmarks take is explained on their pages; pages of suites only name it."""
 
 
-class SuiteName(ParsedType):
+def _complete_suite(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    shipped_names = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
+    return shipped_names or [CompletionItem(incomplete, type="file")]
+
+
+def suite_argument() -> click.Argument:
     """A shipped suite, or a file; completion offers both."""
-
-    def __init__(self) -> None:
-        super().__init__("suite", str)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        shipped_names = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
-        return shipped_names or [CompletionItem(incomplete, type="file")]
-
-
-def _suite_argument() -> click.Argument:
-    return click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE")
+    return click.Argument(["suite"], metavar="SUITE|FILE", shell_complete=_complete_suite)
 
 
 def suite_options(of_the_line: bool) -> list[click.Parameter]:
@@ -94,7 +89,7 @@ def run_command() -> click.Command:
     page = Page(
         "run",
         params=[
-            _suite_argument(),
+            suite_argument(),
             word_after_resume(),
             *suite_options(of_the_line=True),
             resume_option(),
@@ -129,7 +124,7 @@ _EXAMPLES = (
 
 def word_after_resume() -> click.Argument:
     """The run of ``--resume RUN``: an optional value is glued to its option, but people write a blank."""
-    return click.Argument(["run"], required=False, type=ParsedType("run", str), metavar="")
+    return click.Argument(["run"], required=False, metavar="")
 
 
 def run_suite_command(
@@ -179,7 +174,7 @@ def group() -> click.Command:
         Page("list", params=[debug_option()], callback=run_list, help="The suites that come with omb-py."),
         Page(
             "show",
-            params=[_suite_argument(), *suite_options(of_the_line=False), debug_option()],
+            params=[suite_argument(), *suite_options(of_the_line=False), debug_option()],
             callback=run_show,
             help=f"What a suite says, and which launches are planned for it here.\n\n{_STRONGER}",
             examples=("omb-py suite show quick", "omb-py suite show osu -n 4"),
@@ -187,7 +182,7 @@ def group() -> click.Command:
         Page(
             "check",
             params=[
-                _suite_argument(),
+                suite_argument(),
                 tool_option(
                     "Security",
                     "--trust",

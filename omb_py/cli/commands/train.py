@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import click
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.cli.commands.benchmark import MeasuringPage, run_measuring
-from omb_py.cli.help import tool_option
-from omb_py.cli.option_params import ParsedType, measuring_options, whole, word
+from omb_py.cli.help import ParsedType, tool_option
+from omb_py.cli.option_params import measuring_options, whole, word
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import OK, UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
@@ -48,46 +49,38 @@ _EXAMPLES = (
 
 
 def train_command() -> click.Command:
-    what, often = "What is trained", "How often"
+    trained, repeated = partial(tool_option, "What is trained"), partial(tool_option, "How often")
     own: list[click.Parameter] = [
         click.Argument(["model"], type=ParsedType("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
-        tool_option(
-            what,
+        trained(
             "--framework NAME",
             f"What trains: {', '.join(frameworks())}. (default: {Torch.name})",
             ParsedType("framework", lambda text: find_framework(text.strip().lower()).name, tuple(frameworks())),
         ),
-        tool_option(
-            what,
+        trained(
             "--parallel KIND",
             "torch: ddp (DistributedDataParallel) or fsdp (fully_shard); deepspeed: zero1, zero2 or zero3; "
             "tensorflow: mirrored (MultiWorkerMirroredStrategy). (default: ddp, zero1, mirrored)",
             word("kind", tuple(layouts())),
         ),
-        tool_option(
-            what,
+        trained(
             "--backend NAME",
             f"PyTorch's process group: {', '.join(BACKENDS)} (a PyTorch built with MPI). (default: {BACKENDS[0]})",
             word("backend", BACKENDS),
         ),
-        tool_option(what, "--batch N", "Samples per rank and step. (default: 32; gpt2-124m 1)", whole("batch", 1)),
-        *(tool_option(what, f"--{name} N", text, whole(name, 1)) for name, text in _OF_MODELS.items()),
-        tool_option(
-            what,
+        trained("--batch N", "Samples per rank and step. (default: 32; gpt2-124m 1)", whole("batch", 1)),
+        *(trained(f"--{name} N", text, whole(name, 1)) for name, text in _OF_MODELS.items()),
+        trained(
             "--trace FILE",
             "Write a Kineto trace of one step of rank 0, after those that are timed. (default: none)",
-            ParsedType("file", _file),
+            _file,
         ),
         _timeline_option("Draw the step that --trace records"),
-        tool_option(
-            often,
-            "-i --iterations N",
-            "Iterations, each a line of the results.",
-            whole("iterations", 1),
-            default=ITERATIONS,
+        repeated(
+            "-i --iterations N", "Iterations, each a line of the results.", whole("iterations", 1), default=ITERATIONS
         ),
-        tool_option(often, "--steps N", "Steps of an iteration. (default: 10)", whole("steps", 1)),
-        tool_option(often, "-x --warmup N", "Steps before the timed ones.", whole("warm-up", 0), default=WARMUP),
+        repeated("--steps N", "Steps of an iteration. (default: 10)", whole("steps", 1)),
+        repeated("-x --warmup N", "Steps before the timed ones.", whole("warm-up", 0), default=WARMUP),
         tool_option(
             "Output", "--format FORM", f"{', '.join(FORMS)}.", word("format", FORMS), default=OF_TRAININGS.name
         ),
@@ -134,7 +127,7 @@ def _timeline_option(what: str) -> click.Option:
         "--timeline FILE",
         f"{what}: when it computed, communicated, and had communication exposed; .html is a figure, .json a Chrome "
         "trace. (default: none)",
-        ParsedType("file", _picture),
+        _picture,
     )
 
 
@@ -188,25 +181,23 @@ def run_train(**given: Any) -> int:
 
 
 def replay_command() -> click.Command:
-    step, what = find("step"), "What is replayed"
+    step, option = find("step"), partial(tool_option, "What is replayed")
     own: list[click.Parameter] = [
         click.Argument(["trace"], metavar="TRACE"),
-        tool_option(what, "--skip-unknown", "Leave out calls that cannot be replayed. (default: off)"),
-        tool_option(
-            what,
+        option("--skip-unknown", "Leave out calls that cannot be replayed. (default: off)"),
+        option(
             "--wait WHEN",
             "end: calls may overlap the rest of the step; now: each is waited for at once.",
             word("word", ("end", "now")),
             default="end",
         ),
-        tool_option(
-            what,
+        option(
             "--compute TIME",
             "Computing of the step, as 5ms; auto: as long as all calls take one by one.",
-            ParsedType("time", str),
+            str,
             default="auto",
         ),
-        tool_option(what, "--scale F", "All sizes times this, as 1/64.", ParsedType("scale", str), default="1"),
+        option("--scale F", "All sizes times this, as 1/64.", str, default="1"),
         _timeline_option("Draw the recorded step, if it is a Kineto trace"),
     ]
     return MeasuringPage(

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -13,8 +14,8 @@ import click
 
 from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.cli.commands.benchmark import request_of_line
-from omb_py.cli.help import CONTEXT, GluedOption, Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
+from omb_py.cli.help import CONTEXT, GluedOption, Page, ParsedType, debug_option, exit_codes, tool_option
+from omb_py.cli.option_params import resume_option, table_option, whole
 from omb_py.cli.output import check_files, measuring_report_options, write_report
 from omb_py.engine.program.dtypes import OPS
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK, EnvironmentProblem, UsageError, nearest
@@ -129,15 +130,11 @@ def command() -> click.Command:
     return Page(
         "tune",
         params=[
-            click.Argument(["words"], nargs=-1, type=ParsedType("word", str), metavar="[COLLECTIVE] [OPTIONS]"),
+            click.Argument(["words"], nargs=-1, metavar="[COLLECTIVE] [OPTIONS]"),
             *_candidate_options(),
             *_judging_options(),
             tool_option(
-                "Output",
-                "--folder DIR",
-                "Where the files are written that the proof allows.",
-                ParsedType("folder", Path),
-                default="tuned",
+                "Output", "--folder DIR", "Where the files are written that the proof allows.", Path, default="tuned"
             ),
             *measuring_report_options(),
             table_option("store"),
@@ -160,86 +157,77 @@ def command() -> click.Command:
 
 
 def _candidate_options() -> list[click.Parameter]:
-    candidates = "Candidates"
+    heading = "Candidates"
+    option = partial(tool_option, heading)
     return [
-        tool_option(
-            candidates,
+        option(
             "-n --ranks N[,N…]",
             f"Number of ranks, or several: each has rules of its own. (default: {DEFAULT_RANKS})",
-            ParsedType("ranks", _ranks),
+            _ranks,
             default=str(DEFAULT_RANKS),
         ),
-        tool_option(
-            candidates,
+        option(
             "--op ops OP[,OP…]",
             "Reductions: each is tuned, and a rule is the fastest for all of them. (default: sum)",
-            ParsedType("operation", _operations),
+            _operations,
             default=(),
         ),
         GluedOption(
             ["-l", "--in-place", "in_place"],
             _IN_PLACE,
             _BOTH.__eq__,
-            heading=candidates,
+            heading=heading,
             metavar=_BOTH,
             type=ParsedType("buffers", _in_place),
             default=(),
             help=f"Use MPI_IN_PLACE; {_BOTH}: tune with it and without, and a rule is the fastest for both. "
             "(default: without)",
         ),
-        tool_option(
-            candidates,
+        option(
             "--workload NAME[:KEY=VALUE,…]",
             "Tune the collectives that a step of this workload calls, instead of one collective, and compare the "
             "step itself. omb-py workloads lists them. (default: none)",
-            ParsedType("workload", str),
+            str,
             default="",
         ),
-        tool_option(
-            candidates,
+        option(
             "--candidate candidates NAME=VAR=VALUE[,VAR=VALUE…]",
             "A setting to try, by environment variables, in place of the library's algorithms. Repeat it. "
             "(default: none)",
-            ParsedType("candidate", parse_candidate),
+            parse_candidate,
             multiple=True,
         ),
-        tool_option(
-            candidates,
+        option(
             "--knob knobs NAME=VALUE[,VALUE…]",
             "Values of a knob to try, with each algorithm; those of an algorithm replace all of them. "
             "omb-py knobs COLLECTIVE lists them. Repeat it. (default: every algorithm)",
-            ParsedType("knob", parse_knob),
+            parse_knob,
             multiple=True,
         ),
     ]
 
 
 def _judging_options() -> list[click.Parameter]:
-    judging = "How verdicts are made"
+    option = partial(tool_option, "How verdicts are made")
     return [
-        tool_option(
-            judging,
+        option(
             "--budget TIME",
             "Begin no launch after so long, as 20m; what is open then is MARGINAL. (default: no limit)",
-            ParsedType("time", parse_duration),
+            parse_duration,
         ),
-        tool_option(
-            judging,
+        option(
             "--delta P",
             "A setting must be faster than the default by so much. (default: 3%)",
-            ParsedType("fraction", parse_fraction),
+            parse_fraction,
             default=0.03,
         ),
-        tool_option(judging, "--strict", "Exit code 4 where the budget was too small to decide. (default: off)"),
-        tool_option(
-            judging,
+        option("--strict", "Exit code 4 where the budget was too small to decide. (default: off)"),
+        option(
             "--no-guidelines",
             "Leave out the guidelines of what is tuned: those that the library violates as it is are measured "
             "again with the files. (default: checked)",
         ),
-        tool_option(
-            judging, "--seed N", "Of the order of launches and sizes. (default: drawn, and stored)", whole("seed", 0)
-        ),
+        option("--seed N", "Of the order of launches and sizes. (default: drawn, and stored)", whole("seed", 0)),
     ]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, ranks_option, table_option, whole
+from omb_py.cli.option_params import ranks_option, table_option, whole
 from omb_py.cli.stored_cells import filters, format_option, where_option
 from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.grammar.values import parse_number
@@ -21,6 +22,7 @@ from omb_py.suites.workloads.memory import needed, verdict
 
 def workloads_command() -> click.Command:
     what, stored = "What is shown", "From the store"
+    option = partial(tool_option, stored)
     return Page(
         "workloads",
         params=[
@@ -32,16 +34,15 @@ def workloads_command() -> click.Command:
                 "--memory GB",
                 "Whether a rank's memory fits a device of so many GB (10⁹ bytes); exit code 1 if it does not. "
                 "(default: not asked)",
-                ParsedType("gigabytes", _gigabytes),
+                _gigabytes,
                 default=None,
             ),
-            tool_option(
-                stored,
+            option(
                 "--predict",
                 "What each call takes as stored sweeps of single operations predict it, beside what the "
                 "stored step took. (default: off)",
             ),
-            tool_option(stored, "--scaling", "Efficiency of the stored steps over numbers of ranks. (default: off)"),
+            option("--scaling", "Efficiency of the stored steps over numbers of ranks. (default: off)"),
             where_option(stored),
             table_option("store", stored),
             format_option(),

@@ -7,12 +7,12 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.option_params import ParsedType
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
@@ -36,42 +36,32 @@ IMPORT_EXAMPLES = (
 
 
 def import_params() -> list[click.Parameter]:
-    known = "What is known"
+    option = partial(tool_option, "What is known")
     return [
-        click.Argument(["sources"], nargs=-1, required=True, type=ParsedType("file", str), metavar="FILE..."),
-        tool_option(
-            known,
+        click.Argument(["sources"], nargs=-1, required=True, metavar="FILE..."),
+        option(
             "--benchmark NAME",
             "What a table measures that does not say it. (default: from the title, the command line in the "
             "log, the file's name)",
-            ParsedType("benchmark", str),
+            str,
         ),
-        tool_option(
-            known,
+        option(
             "--set values COLUMN=VALUE",
             "A column that the file leaves null, as library, library_version, ranks; repeat it. (default: none)",
-            ParsedType("value", str),
+            str,
             multiple=True,
         ),
-        tool_option(
-            known,
-            "--tag tags K=V",
-            "Stored with every row; repeat it. (default: none)",
-            ParsedType("tag", str),
-            multiple=True,
-        ),
-        tool_option(
-            known,
+        option("--tag tags K=V", "Stored with every row; repeat it. (default: none)", str, multiple=True),
+        option(
             "--started-at TIME",
             "When it was measured, as 2026-11-21T12:00. (default: what the file says, else when it was last written)",
-            ParsedType("time", _moment),
+            _moment,
         ),
-        tool_option(
-            known,
+        option(
             "--interleaved PATTERN",
             "The files are interleaved launches of two sides, one comparison, and their names say which, as "
             "'{old|new}-{pair}.log' with the word of BASE first. (default: each file is a night)",
-            ParsedType("pattern", parse_pattern),
+            parse_pattern,
         ),
         tool_option("Storage", "--again", "Replace an earlier import of the same content. (default: leave it)"),
     ]

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.help import CONTEXT, Page, Verbs, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, table_option
+from omb_py.cli.option_params import table_option
 from omb_py.cli.output import form_option, output_path, write_file, write_report
 from omb_py.cli.resuming import takes_resume
 from omb_py.cli.stored_cells import filters, skipped, where_option
@@ -39,26 +39,20 @@ ALL = "all"
 """In place of a run's id, this word means every run of the store."""
 
 
-class RunId(ParsedType):
-    """A run's id, the beginning of it, or ``last``; completion offers those of the store, the newest first."""
-
-    def __init__(self) -> None:
-        super().__init__("run", str)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        store = ctx.params.get("store") or DEFAULT_STORE
-        if not Path(store).is_dir():
-            return []
-        stored = runs(store, on_skip=lambda path, why: None)
-        return [
-            CompletionItem(run.run_id, help=", ".join(run.benchmarks[:3]))
-            for run in reversed(stored)
-            if run.run_id.startswith(incomplete)
-        ]
+def _complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The runs of the store that begin so, the newest first."""
+    store = ctx.params.get("store") or DEFAULT_STORE
+    if not Path(store).is_dir():
+        return []
+    stored = runs(store, on_skip=lambda path, why: None)
+    return [
+        CompletionItem(run.run_id, help=", ".join(run.benchmarks[:3]))
+        for run in reversed(stored)
+        if run.run_id.startswith(incomplete)
+    ]
 
 
 def group() -> click.Command:
-    run = RunId()
     form = (USUAL.name, "table", "csv", "json")
     verbs = (
         _verb("list", run_list, "The runs in the store, oldest first.", (form_option(("table", "json"), "table"),)),
@@ -67,7 +61,7 @@ def group() -> click.Command:
             run_show,
             "One run: its id, the beginning of it, or last.",
             (
-                click.Argument(["run"], required=False, default="last", type=run, metavar="[RUN]"),
+                click.Argument(["run"], required=False, default="last", metavar="[RUN]", shell_complete=_complete_run),
                 form_option(form, None, f"{USUAL.name}; of links, its report"),
                 table_option("full"),
                 table_option("percentiles"),
@@ -81,14 +75,9 @@ def group() -> click.Command:
             run_export,
             "Runs in other tools' formats, to stdout or to a file. JSON has every sample.",
             (
-                click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
+                click.Argument(["runs"], nargs=-1, metavar="[RUN|all]...", shell_complete=_complete_run),
                 form_option(tuple(FORMATS), None, "json where FILE ends in .json, else csv"),
-                tool_option(
-                    "Output",
-                    "-o --output FILE",
-                    "Write here, all or nothing. (default: stdout)",
-                    ParsedType("file", output_path),
-                ),
+                tool_option("Output", "-o --output FILE", "Write here, all or nothing. (default: stdout)", output_path),
                 where_option("What is exported"),
             ),
             "omb-py results export last > last.csv",

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.option_params import ParsedType
 from omb_py.errors import NEGATIVE, OK
 from omb_py.grammar.values import parse_age, parse_tags
 from omb_py.options.request import DEFAULT_STORE
@@ -23,7 +22,7 @@ def _older(default: str | None, text: str) -> click.Option:
         "Which launches",
         "--older-than older AGE",
         f"{text} (default: {default or 'any age'})",
-        ParsedType("age", parse_age),
+        parse_age,
         default=default,
     )
 
@@ -43,14 +42,14 @@ def prune_params() -> Sequence[click.Parameter]:
             heading,
             "--tag K=V",
             "Only launches with this tag; repeat it for several. (default: any tags)",
-            ParsedType("tag", str),
+            str,
             multiple=True,
         ),
         tool_option(
             heading,
             "--run runs RUN",
             "Only launches of this run: its id or the beginning of it; repeat it. (default: any run)",
-            ParsedType("run", str),
+            str,
             multiple=True,
         ),
         tool_option("What is done", "--yes", "Remove them. Without it they are only listed. (default: off)"),

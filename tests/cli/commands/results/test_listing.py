@@ -215,5 +215,5 @@ def test_ids_of_runs_are_completed(store: Path, monkeypatch: pytest.MonkeyPatch)
     verb = group().commands["show"]  # type: ignore[attr-defined]
     ctx = verb.make_context("show", [], resilient_parsing=True)
     (argument,) = (param for param in verb.params if param.name == "run")
-    assert [item.value for item in argument.type.shell_complete(ctx, argument, "run")] == ["run-2", "run-1"]
-    assert [item.value for item in argument.type.shell_complete(ctx, argument, "run-1")] == ["run-1"]
+    assert [item.value for item in argument.shell_complete(ctx, "run")] == ["run-2", "run-1"]
+    assert [item.value for item in argument.shell_complete(ctx, "run-1")] == ["run-1"]
