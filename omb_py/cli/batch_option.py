@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from omb_py.cli.help import RAW, Page, tool_option
-from omb_py.cli.option_params import whole, word
 from omb_py.errors import UsageError
 from omb_py.launchers.launcher import BatchRequest
+from omb_py.options.readers import whole, word
 from omb_py.orchestrate.launching.batch_job import SCHEDULERS, code_of, script_of, submit
 
 _FOLDER = Path("omb-jobs")

@@ -14,6 +14,8 @@ from omb_py.errors import UsageError, nearest
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from omb_py.options.readers import Reader
+
     _Type = click.ParamType[object]
 else:
     _Type = click.ParamType  # older versions of click know no type argument
@@ -143,12 +145,13 @@ ENVIRONMENT = (
 
 
 class ParsedType(_Type):
-    """A value made by a function that raises UsageError."""
+    """A value made by a function that raises UsageError, or by a reader, which knows the words to complete."""
 
-    def __init__(self, name: str, parse: Callable[[str], object], choices: Sequence[str] = ()) -> None:
-        self.name = name
-        self.parse = parse
-        self.choices = choices
+    name = "value"
+
+    def __init__(self, reader: Reader | Callable[[str], object]) -> None:
+        self.parse: Callable[[str], object] = reader if callable(reader) else reader.parse
+        self.choices: Sequence[str] = () if callable(reader) else reader.choices
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """Parse text; a value that is no text is a default and stays as it is."""
@@ -179,7 +182,7 @@ class Grouped(click.Option):
 
 
 def tool_option(
-    heading: str, flags: str, text: str, reader: Callable[[str], object] | ParsedType | None = None, **more: Any
+    heading: str, flags: str, text: str, reader: Reader | Callable[[str], object] | None = None, **more: Any
 ) -> Grouped:
     """An option of a tool.
 
@@ -195,8 +198,7 @@ def tool_option(
         text = f"{text} (default: {default})"
     if reader is None:
         return Grouped(words, heading=heading, is_flag=True, help=text, **more)
-    kind = reader if isinstance(reader, click.ParamType) else ParsedType("value", reader)
-    return Grouped(words[:-1], heading=heading, metavar=words[-1], type=kind, help=text, **more)
+    return Grouped(words[:-1], heading=heading, metavar=words[-1], type=ParsedType(reader), help=text, **more)
 
 
 class GluedOption(Grouped):

@@ -15,9 +15,8 @@ from omb_py.cli.help import GluedOption, Grouped, ParsedType, debug_option, tool
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.launchers.own_mpi import use_own_mpi
-from omb_py.options import readers
 from omb_py.options.option import Defaults, Option, render
-from omb_py.options.readers import Reader
+from omb_py.options.readers import Reader, whole, word
 from omb_py.options.request import DEFAULT_RANKS, NEWEST
 from omb_py.options.table import make_cell, option_of, options_of
 from omb_py.suites import BENCHMARKS
@@ -27,25 +26,6 @@ RESUME_HELP = (
     "Alone it takes the words that began the run. Cells that are in the store are not measured again. "
     "(default: a new run)"
 )
-
-
-def _parsed(reader: Reader) -> ParsedType:
-    return ParsedType(reader.what, reader.parse, reader.choices)
-
-
-def word(what: str, choices: Sequence[str], strict: bool = True) -> ParsedType:
-    """One of `choices`; not `strict` leaves the check, and its message, to the planner."""
-    return _parsed(readers.word(what, choices, strict))
-
-
-def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) -> ParsedType:
-    """Words separated by commas, as a tuple; empty places are refused."""
-    return _parsed(readers.comma_list(what, choices, keep_case))
-
-
-def whole(what: str, smallest: int) -> ParsedType:
-    """A whole number of at least `smallest`."""
-    return _parsed(readers.whole(what, smallest))
 
 
 def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
@@ -84,7 +64,7 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Group
     choices = option.offers(defaults) if option.offers else option.reader.choices
     common |= {
         "metavar": option.metavar,
-        "type": ParsedType(option.reader.what, option.reader.parse, choices),
+        "type": ParsedType(replace(option.reader, choices=choices)),
         "multiple": option.repeats or option.joins,
         "envvar": option.envvar or None,
     }
@@ -149,6 +129,4 @@ def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") 
 
 def resume_option(text: str = RESUME_HELP) -> click.Option:
     """``--resume[=RUN]``, with the help `text`."""
-    return GluedOption(
-        ["--resume"], NEWEST, bool, heading="Storage", metavar="RUN", type=ParsedType("run", str), help=text
-    )
+    return GluedOption(["--resume"], NEWEST, bool, heading="Storage", metavar="RUN", help=text)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.option_params import word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.options.readers import word
 from omb_py.printing.whole_file import write_whole
 
 if TYPE_CHECKING:

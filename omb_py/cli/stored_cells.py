@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.option_params import word
 from omb_py.errors import UsageError
+from omb_py.options.readers import word
 from omb_py.results.dialects.imb.names import benchmark_of
 from omb_py.results.repro_command import storing
 from omb_py.results.store.filters import parse_filters

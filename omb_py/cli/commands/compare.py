@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from omb_py.cli.help import CONTEXT, Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import resume_option, table_option, whole
+from omb_py.cli.option_params import resume_option, table_option
 from omb_py.cli.output import measuring_report_options
 from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT
 from omb_py.grammar.values import parse_duration, parse_fraction
+from omb_py.options.readers import whole
 
 _CODES = exit_codes(
     {

@@ -12,8 +12,9 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import store_is_given, table_option, whole
+from omb_py.cli.option_params import store_is_given, table_option
 from omb_py.errors import OK, EnvironmentProblem, UsageError
+from omb_py.options.readers import whole
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.repro_command import storing
 

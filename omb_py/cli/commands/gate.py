@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import table_option, whole
+from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, measuring_report_options, notes, write_report
 from omb_py.errors import INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
+from omb_py.options.readers import whole
 from omb_py.options.request import DEFAULT_STORE
 
 _CODES = exit_codes(

@@ -12,10 +12,11 @@ import click
 from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import Page, exit_codes, tool_option
-from omb_py.cli.option_params import measuring_options, whole
+from omb_py.cli.option_params import measuring_options
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.errors import NEGATIVE
 from omb_py.grammar.values import parse_duration, parse_fraction
+from omb_py.options.readers import whole
 from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
 from omb_py.results.checks.guideline_report import document_of
 from omb_py.results.checks.guidelines import GuidelineRules

@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import table_option, whole, word
+from omb_py.cli.option_params import table_option
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_fraction, parse_size
+from omb_py.options.readers import whole, word
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.printing.analyses import environment_lines, history_table
 from omb_py.printing.writers.terminal import stdout_console

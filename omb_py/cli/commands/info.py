@@ -11,14 +11,15 @@ from click.shell_completion import get_completion_class
 
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
-from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import backend_option, ranks_option, table_option, whole, word
+from omb_py.cli.help import Page, ParsedType, debug_option, tool_option
+from omb_py.cli.option_params import backend_option, ranks_option, table_option
 from omb_py.cli.stored_cells import format_option, skipped
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import ENVIRONMENT, NEGATIVE, OK, EnvironmentProblem, UsageError
 from omb_py.grammar.values import parse_size
+from omb_py.options.readers import whole, word
 from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.orchestrate.info import catalogue, doctor, explain_devices, gpu_doctor
 from omb_py.orchestrate.info.explain import explain
@@ -232,7 +233,10 @@ def run_expect(form: str, store: Path | None) -> int:
 def completion_command() -> click.Command:
     return Page(
         "completion",
-        params=[click.Argument(["shell"], type=word("shell", SHELLS), metavar="|".join(SHELLS)), debug_option()],
+        params=[
+            click.Argument(["shell"], type=ParsedType(word("shell", SHELLS)), metavar="|".join(SHELLS)),
+            debug_option(),
+        ],
         callback=run_completion,
         help="Print the completion script of a shell: commands, options and their words.",
         sections=(("To install it", [(line, "") for line in _LINES.values()]),),

@@ -15,13 +15,14 @@ from click.core import ParameterSource
 from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import Page, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import backend_option, measuring_options, ranks_option, whole, word
+from omb_py.cli.option_params import backend_option, measuring_options, ranks_option
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.cli.suite_options import long_name
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.errors import NEGATIVE, UsageError
 from omb_py.grammar.values import parse_size
 from omb_py.launchers.registry import batch_around
+from omb_py.options.readers import whole, word
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.isolate import GroupSearch
 from omb_py.orchestrate.checks.links import SweepDesign, from_logs, placed, sweep
@@ -124,7 +125,7 @@ def _searching() -> list[click.Parameter]:
             "--topology FILE",
             "For --isolate and --from: Slurm's topology.conf, or a line 'SWITCH: NODES' for each switch. "
             "(default: not known)",
-            click.Path(path_type=Path),
+            Path,
         ),
     ]
 

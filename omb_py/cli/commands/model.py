@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import table_option, whole
+from omb_py.cli.option_params import table_option
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.errors import OK, OmbError, UsageError
+from omb_py.options.readers import whole
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.printing.analyses import cells_table, scaled_table, segments_table
 from omb_py.printing.writers.terminal import stdout_console

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import comma_list, table_option, word
+from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, output_path, write_file
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
 from omb_py.errors import ENVIRONMENT, OK, UsageError
+from omb_py.options.readers import comma_list, word
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.repro_command import storing
 

@@ -9,9 +9,9 @@ from functools import partial
 import click
 
 from omb_py.cli.help import CONTEXT, Page, tool_option
-from omb_py.cli.option_params import whole
 from omb_py.errors import UsageError
 from omb_py.grammar.values import pair_of
+from omb_py.options.readers import whole
 from omb_py.orchestrate.launching.rehearsal import INSIDE, Rehearsal, enter, why_no_nodes
 
 

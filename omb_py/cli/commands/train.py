@@ -12,9 +12,10 @@ import click
 from omb_py.backends.registry import capabilities_of
 from omb_py.cli.commands.benchmark import MeasuringPage, run_measuring
 from omb_py.cli.help import ParsedType, tool_option
-from omb_py.cli.option_params import measuring_options, whole, word
+from omb_py.cli.option_params import measuring_options
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import OK, UsageError, nearest
+from omb_py.options.readers import Reader, whole, word
 from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find
 from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
@@ -51,11 +52,11 @@ _EXAMPLES = (
 def train_command() -> click.Command:
     trained, repeated = partial(tool_option, "What is trained"), partial(tool_option, "How often")
     own: list[click.Parameter] = [
-        click.Argument(["model"], type=ParsedType("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
+        click.Argument(["model"], type=ParsedType(Reader("model", _model, tuple(MODELS))), metavar="|".join(MODELS)),
         trained(
             "--framework NAME",
             f"What trains: {', '.join(frameworks())}. (default: {Torch.name})",
-            ParsedType("framework", lambda text: find_framework(text.strip().lower()).name, tuple(frameworks())),
+            Reader("framework", lambda text: find_framework(text.strip().lower()).name, tuple(frameworks())),
         ),
         trained(
             "--parallel KIND",

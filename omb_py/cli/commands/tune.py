@@ -15,11 +15,12 @@ import click
 from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.help import CONTEXT, GluedOption, Page, ParsedType, debug_option, exit_codes, tool_option
-from omb_py.cli.option_params import resume_option, table_option, whole
+from omb_py.cli.option_params import resume_option, table_option
 from omb_py.cli.output import check_files, measuring_report_options, write_report
 from omb_py.engine.program.dtypes import OPS
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK, EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
+from omb_py.options.readers import whole
 from omb_py.options.request import DEFAULT_RANKS, DEFAULT_STORE, Request
 from omb_py.options.table import one_of
 from omb_py.orchestrate.planning.parsing import parse
@@ -178,7 +179,7 @@ def _candidate_options() -> list[click.Parameter]:
             _BOTH.__eq__,
             heading=heading,
             metavar=_BOTH,
-            type=ParsedType("buffers", _in_place),
+            type=ParsedType(_in_place),
             default=(),
             help=f"Use MPI_IN_PLACE; {_BOTH}: tune with it and without, and a rule is the fastest for both. "
             "(default: without)",

@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import ranks_option, table_option, whole
+from omb_py.cli.option_params import ranks_option, table_option
 from omb_py.cli.stored_cells import filters, format_option, where_option
 from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.grammar.values import parse_number
+from omb_py.options.readers import whole
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.workloads import describe
 from omb_py.results.repro_command import storing
