@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.backends.mpi import bound
 from omb_py.backends.mpi.aware import Support
 from omb_py.backends.mpi.calls import CommOf
-from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
+from omb_py.backends.mpi.runners import BoundRunner, MpiNativeRunner
 from omb_py.backends.mpi.types import datatype
 from omb_py.engine.devices import FUNCTIONS
 from omb_py.engine.devices.buffers import DeviceBuffers, DeviceRenderer, DeviceResolver, OnDevice
@@ -19,6 +19,7 @@ from omb_py.engine.program.datatype_layouts import derived
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Blocks, Program, Region, Stage
 from omb_py.engine.python_loop.loop import Render
+from omb_py.engine.python_loop.runners import Results
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -64,12 +65,10 @@ class ArrayRenderer(bound.Mpi4pyRenderer):
         return [cut, datatype(dtype)] if named else cut
 
 
-class DeviceRunner(_OverMpi, NativeRunner):
+class DeviceRunner(_OverMpi, MpiNativeRunner):
     """Generated code: the library is given addresses."""
 
-    def assemble(
-        self, stage: Stage, results: Mapping[tuple[str, str], float], gate: ThreadGate | None = None
-    ) -> StageTable:
+    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> StageTable:
         return assemble(stage, DeviceResolver(self.buffers, self.resolver, results), self.buffers.byte, results)
 
     def error_text(self, code: int, label: str) -> str:
@@ -88,5 +87,5 @@ class BoundDeviceRunner(_OverMpi, BoundRunner):
         if isinstance(self.memory_, DeviceMemory):
             self.renderer = ArrayRenderer(self.session.comm_of, self.memory_, self.program)
 
-    def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
+    def rendered(self, results: Results) -> Render:
         return DeviceRenderer(self.buffers, self.renderer, results)

@@ -18,6 +18,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Region, Step
 from omb_py.engine.program.pickled_objects import make, payload_of
 from omb_py.engine.python_loop.loop import Names
+from omb_py.engine.samples import LapTimes
 
 if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
@@ -107,7 +108,7 @@ class ObjectRunner(BoundRunner):
         renderer = ObjectRenderer(self.session, self.memory_, self.program, self.cell.options.out_of_band)
         self.renderer, self.slots = renderer, renderer.slots
 
-    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+    def run(self, stage: int, first: int, iterations: int) -> dict[int, LapTimes | NDArray[np.int64]]:
         slots = self.slots
         for number, slot in enumerate(slots.out):
             objects = [make(self.cell.options.object_kind, part, self.cell.dtype) for part in self._parts(slot)]

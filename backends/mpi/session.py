@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import mpi4py
 
 from omb_py.backends import mpi_values
-from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
+from omb_py.backends.mpi.runners import BoundRunner, MpiNativeRunner
 from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, thread_level, vendor
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.process_sync import START, START_BYTES
@@ -42,7 +42,7 @@ class MpiSession(mpi_values.MpiAgreement, Session):
     """The world communicator, one rank a process."""
 
     backend = "mpi"
-    _runner: NativeRunner | BoundRunner | None = None
+    _runner: MpiNativeRunner | BoundRunner | None = None
     _proved: Support | None = None
     """What the library does with buffers of the device, where this rank has asked."""
 
@@ -153,7 +153,7 @@ class MpiSession(mpi_values.MpiAgreement, Session):
         for name, nbytes in sizes.items():
             memory.reserve(name, nbytes)
 
-    def load(self, cell: Cell, programs: Mapping[int, Program]) -> NativeRunner | BoundRunner:
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> MpiNativeRunner | BoundRunner:
         program = programs[self.rank]
         # ranks make a graph together: the edges of this rank alone may be those of an earlier one
         self._neighborhood = cell.options.get("neighborhood", "")  # a program of the engine has no options
@@ -174,7 +174,7 @@ class MpiSession(mpi_values.MpiAgreement, Session):
 
             self._runner = ObjectRunner(self, program, memory, cell)
         else:
-            self._runner = (NativeRunner if cell.binding == "native" else BoundRunner)(self, program, memory)
+            self._runner = (MpiNativeRunner if cell.binding == "native" else BoundRunner)(self, program, memory)
         if cell.options.process_sync == "roundtime" and any(b.name == START for b in program.buffers):
             self.start = memory.view(START, START_BYTES)
             self.synchronise(cell.binding)

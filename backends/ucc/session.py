@@ -1,4 +1,4 @@
-"""A team of UCC with all ranks of a launch, on host memory."""
+"""A team of UCC with all ranks of a launch, on host memory, and the runner of its cells."""
 
 from __future__ import annotations
 
@@ -7,15 +7,28 @@ from collections.abc import Mapping, Sequence
 
 from omb_py import __version__
 from omb_py.backends.nccl.plane import PlaneSession, plane_without_mpi
+from omb_py.backends.ucc.calls import UccResolver
 from omb_py.backends.ucc.library import NAME, Teams, load
-from omb_py.backends.ucc.runner import UccRunner
 from omb_py.engine.measuring.host_memory import HostMemory, reserve
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Program
+from omb_py.engine.python_loop.runners import NativeRunner
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
+
+
+class UccRunner(NativeRunner):
+    """A cell, ready to run: generated code calls the library's own functions."""
+
+    session: UccSession
+
+    def begin(self) -> None:
+        self.resolver = UccResolver(self.session.ucc, self.session.teams, self.memory_, self.program)
+
+    def error_text(self, code: int, label: str) -> str:
+        return self.session.ucc.error_text(code)
 
 
 class UccSession(PlaneSession):

@@ -1,4 +1,4 @@
-"""Common part of the runners of real processes: buffers, setup, teardown, and the flat Python loop of a binding."""
+"""Common part of the runners of real processes: buffers, setup, teardown, and the loop of either kind of binding."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from omb_py.engine.native.threads import Crew, ThreadGate, stages_of
+from omb_py.engine.native.threads import Crew, ThreadGate, Work, stages_of
 from omb_py.engine.program.language import Body, Host, Program, Stage
-from omb_py.engine.session import Runner
+from omb_py.engine.samples import LapTimes, address_of_array
+from omb_py.engine.session import Runner, StepFailed
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from omb_py.engine.measuring.host_memory import ProgramMemory
+    from omb_py.engine.native.translate import Machine, StageTable
     from omb_py.engine.python_loop.loop import CompiledLoop, Render
+
+Results = Mapping[tuple[str, str], float]
+"""(stage, lap) of earlier stages -> mean nanoseconds on this rank."""
 
 
 class CellRunner(Runner, ABC):
-    """A cell on one rank; implements :class:`omb_py.engine.session.Runner` but for running the body.
+    """A cell on one rank; implements :class:`omb_py.engine.session.Runner` but for what a stage is translated to.
 
     Args:
         session: whose communicator it uses.
@@ -40,21 +45,45 @@ class CellRunner(Runner, ABC):
         """Make new request slots for a stage."""
 
     @abstractmethod
-    def once(self, stage: Stage) -> None:
-        """Run some steps once."""
+    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> Any:
+        """What runs the body of a stage, with the `labels` of its steps; `gate` is that of its threads."""
 
     @abstractmethod
-    def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
-        """Make the code that runs the body."""
+    def execute(self, loop: Any, first: int, iterations: int) -> LapTimes | NDArray[np.int64]:
+        """Run what :meth:`translated` made, in this thread. Raises StepFailed."""
+
+    @abstractmethod
+    def work(self, loop: Any, gate: ThreadGate) -> Work:
+        """A thread's part of a stage."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Prepare to run :attr:`loop` in this thread."""
+
+    @abstractmethod
+    def loop_position(self) -> tuple[int, int]:
+        """(iteration, step) of the loop that runs without further threads."""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         return self.memory_.view(buffer, self._nbytes[buffer])
 
-    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
+    def enter(self, stage: int, results: Results) -> None:
         """Run the setup, then translate the body."""
         self.begin()
         self._once(self.program.stages[stage].setup)
-        self.translate(self.program.stages[stage], results)
+        self._translate(self.program.stages[stage], results)
+
+    def _translate(self, stage: Stage, results: Results) -> None:
+        self.crew, self.laps = None, len(stage.laps)
+        if stage.threads > 1:
+            gate = ThreadGate()
+            loops = [self.translated(part, results, gate) for part in stages_of(stage)]
+            self.crew = Crew([self.work(loop, gate) for loop in loops], gate)
+            self.labels = self.crew.labels
+            return
+        self.loop = self.translated(stage, results)
+        self.labels = self.loop.labels
+        self.prepare()
 
     def leave(self, stage: int) -> None:
         self._once(self.program.stages[stage].teardown)
@@ -67,58 +96,101 @@ class CellRunner(Runner, ABC):
                     assert isinstance(node, Host)
                     node.call(self.session)
             else:
-                self.once(Stage((tuple(part),)))
+                self.execute(self.translated(Stage((tuple(part),)), {}), 0, 1)
 
     def ready(self) -> None:
-        return None
+        """What is done before each run."""
 
-    def postpone_rounds(self) -> None:
-        """Announce the start of a round twice as far ahead: too many came late."""
-        self.session.start.view("int64")[4] *= 2
-
-
-class FlatRunner(CellRunner):
-    renderer: Render
-
-    @abstractmethod
-    def execute(self, loop: CompiledLoop, first: int, iterations: int) -> NDArray[np.int64]:
-        """Run a loop in this thread. Raises StepFailed."""
-
-    def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
-        """The function that turns steps into source; `results` are those of earlier stages."""
-        return self.renderer
-
-    def once(self, stage: Stage) -> None:
-        from omb_py.engine.python_loop.loop import compile_stage  # not for ranks of the native binding
-
-        self.execute(compile_stage(stage, self.rendered({}), {}), 0, 1)
-
-    def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
-        from omb_py.engine.python_loop.loop import compile_stage
-
-        self.crew, self.laps = None, len(stage.laps)
-        if stage.threads > 1:
-            gate = ThreadGate()
-            loops = [compile_stage(part, self.rendered(results), results) for part in stages_of(stage)]
-            self.crew = Crew([FlatWork(self, loop, gate) for loop in loops], gate)
-            self.labels = self.crew.labels
-            return
-        self.loop = compile_stage(stage, self.rendered(results), results)
-        self.labels = self.loop.labels
-        self.thread = threading.get_ident()
-
-    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+    def run(self, stage: int, first: int, iterations: int) -> dict[int, LapTimes | NDArray[np.int64]]:
+        """Run iterations; see :class:`omb_py.engine.session.Runner`."""
         self.ready()
         if self.crew:
             return {self.session.rank: self.crew.run(first, iterations, self.laps)}
         return {self.session.rank: self.execute(self.loop, first, iterations)}
 
     def position(self) -> tuple[int, int]:
-        if self.crew:
-            return self.crew.position()
-        if not self.labels:
-            return 0, 0
-        return self.loop.position(self.thread)
+        return self.crew.position() if self.crew else self.loop_position()
+
+    def postpone_rounds(self) -> None:
+        """Announce the start of a round twice as far ahead: too many came late."""
+        self.session.start.view("int64")[4] *= 2
+
+
+class NativeRunner(CellRunner):
+    """Generated code calls the library's own functions."""
+
+    resolver: Any
+
+    def error_text(self, code: int, label: str) -> str:
+        """The meaning of what a step returned, which `label` describes."""
+        raise NotImplementedError
+
+    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> StageTable:
+        from omb_py.engine.native.translate import assemble  # not for ranks of a Python binding
+
+        return assemble(stage, self.resolver, self.resolver.byte, results, address_of_array(gate.word) if gate else 0)
+
+    def execute(self, loop: StageTable, first: int, iterations: int, machine: Machine | None = None) -> LapTimes:
+        machine = machine or self.session.machine
+        samples, failed = machine.run(loop, first, iterations)
+        if failed:
+            code = int(machine.word[3])
+            raise StepFailed(failed - 1, code, self.error_text(code, loop.labels[failed - 1]))
+        return samples
+
+    def work(self, loop: StageTable, gate: ThreadGate) -> Work:
+        return NativeWork(self, loop, gate)
+
+    def prepare(self) -> None:
+        self.session.machine.prepare(self.loop)
+
+    def loop_position(self) -> tuple[int, int]:
+        word = self.session.machine.word
+        return int(word[1]), int(word[2])
+
+
+class NativeWork:
+    """A thread's part of a stage as generated code, with a watched word of its own."""
+
+    def __init__(self, runner: NativeRunner, table: StageTable, gate: ThreadGate) -> None:
+        from omb_py.engine.native.translate import Machine
+
+        self._runner, self._table, self._gate = runner, table, gate
+        self.labels = table.labels
+        self._machine = Machine(runner.session.machine.wtime)
+        self._machine.prepare(table)
+
+    def run(self, first: int, iterations: int) -> LapTimes:
+        """Run in the calling thread; the code waits at the gate."""
+        self._gate.arrive()
+        return self._runner.execute(self._table, first, iterations, self._machine)
+
+    def position(self) -> tuple[int, int]:
+        return int(self._machine.word[1]), int(self._machine.word[2])
+
+
+class FlatRunner(CellRunner):
+    """A flat Python loop of a binding's calls."""
+
+    renderer: Render
+
+    def rendered(self, results: Results) -> Render:
+        """The function that turns steps into source; `results` are those of earlier stages."""
+        return self.renderer
+
+    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> CompiledLoop:
+        from omb_py.engine.python_loop.loop import compile_stage  # not for ranks of the native binding
+
+        return compile_stage(stage, self.rendered(results), results)
+
+    def work(self, loop: CompiledLoop, gate: ThreadGate) -> Work:
+        return FlatWork(self, loop, gate)
+
+    def prepare(self) -> None:
+        self.thread = threading.get_ident()
+
+    def loop_position(self) -> tuple[int, int]:
+        return self.loop.position(self.thread) if self.labels else (0, 0)
 
 
 class FlatWork:
@@ -129,7 +201,7 @@ class FlatWork:
         self.labels = loop.labels
         self._thread = 0
 
-    def run(self, first: int, iterations: int) -> NDArray[np.int64]:
+    def run(self, first: int, iterations: int) -> LapTimes | NDArray[np.int64]:
         self._thread = threading.get_ident()
         self._gate.wait()
         return self._runner.execute(self._loop, first, iterations)
