@@ -12,7 +12,6 @@ from omb_py.results.dialects.horovod import Horovod
 from omb_py.results.dialects.imb import Imb, ImbMulti
 from omb_py.results.dialects.nccl import NcclTests, RcclTests
 from omb_py.results.dialects.omb import Omb, OmbPy
-from omb_py.results.dialects.read_only import Perftest, Timers, Ucx
 
 if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader, WholeReader
@@ -20,6 +19,41 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "omb_py.dialects"
 READER_ENTRY_POINTS = "omb_py.readers"
 """Readers that come alone, without a text that omb-py could print."""
+
+
+class Timers(Dialect):
+    """Tools that time programs and functions."""
+
+    title = "pytest-benchmark, pyperf, hyperfine"
+
+    def readers(self) -> Sequence[WholeReader]:
+        from omb_py.results.dialects.timers import READERS
+
+        return READERS
+
+
+class Ucx(Dialect):
+    """The tools of UCX and UCC."""
+
+    title = "ucx_perftest, ucc_perftest"
+
+    def readers(self) -> Sequence[TextReader]:
+        from omb_py.results.dialects.ucx import UccText, UcxText
+
+        return (UcxText(), UccText())
+
+
+class Perftest(Dialect):
+    """The tools of RDMA verbs."""
+
+    title = "perftest"
+
+    def readers(self) -> Sequence[TextReader]:
+        from omb_py.results.dialects.perftest import PerftestText
+
+        return (PerftestText(),)
+
+
 OURS: tuple[Dialect, ...] = (
     Omb(),
     OmbPy(),

@@ -19,7 +19,6 @@ from omb_py.suites.workloads import (
     kv_transfer,
     model_parallel,
     serving,
-    tiles,
     zero,
 )
 from omb_py.suites.workloads import settings as s
@@ -448,7 +447,7 @@ _ALL = (
     Family(
         "halo",
         "spatial parallel: edges of tiles of a large image, in rows (1-D) or in rows and columns (2-D)",
-        tiles.halo,
+        model_parallel.halo,
         "b·c·e·(k−1)/2 times the length of an edge to each neighbor, before each convolution",
         "Jain et al., SC 2020 (GEMS); Dryden et al., IPDPS 2019",
         {

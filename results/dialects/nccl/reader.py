@@ -14,6 +14,7 @@ from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.nccl.rows import (
     RCCL,
     Launch,
+    NcclLine,
     Placement,
     RankPlace,
     collective_in,
@@ -69,8 +70,6 @@ _WIDE = 100
 """A line with only one placement has it in the second place when the line is longer than this."""
 
 Values = dict[str, str]
-Fixed = tuple[int, int | None, str, str | None, int | None]
-"""Size in bytes, count, type, reduction and root of a line."""
 
 
 @dataclass(slots=True)
@@ -80,7 +79,7 @@ class _OpenTable(OpenTable):
     fixed: list[str]
     halves: list[list[str]]
     in_ms: bool
-    rows: list[tuple[Fixed, list[Placement]]] = field(default_factory=list, kw_only=True)
+    rows: list[tuple[NcclLine, list[Placement]]] = field(default_factory=list, kw_only=True)
     checked: bool | None = None
     """The verdict in the footer, for heads whose last column is a difference instead of a count."""
     average: float | None = None
@@ -265,7 +264,7 @@ class NcclText(LogReader[_OpenTable]):
             names = part.halves[0] if len(places) == 1 else part.halves[int(in_place)]
             halves.append(_half(dict(zip(names, rest, strict=False)), in_place, part.in_ms))
             rest = rest[len(names) :]
-        part.rows.append((_fixed(cells), halves))
+        part.rows.append((_line(cells), halves))
         self.seen.clear()  # what stood above names this program, not the next one
 
     def left_out(self, part: _OpenTable, problem: Problem) -> str:
@@ -287,11 +286,11 @@ class NcclText(LogReader[_OpenTable]):
             launch.ranks = launch.devices = launch.nodes = None
             launch.hosts = []
         rows: list[ImportedRow] = []
-        for (size, count, dtype, op, root), halves in part.rows:
+        for fixed, halves in part.rows:
             for half in halves:
                 if half.time_us is half.algbw is half.busbw is None:
                     continue  # a placement that was not measured
-                row = make_row(launch, name, size, count, dtype, op, root, half)
+                row = make_row(launch, name, fixed, half)
                 row["text_dialect"] = "nccl-tests"
                 if row["validated"] is None and part.checked and "#wrong" not in part.halves[0]:
                     row["validated"] = True
@@ -302,13 +301,11 @@ class NcclText(LogReader[_OpenTable]):
         return ImportedTable(launch.source, launch.version, rows[0]["benchmark"], part.line, part.number, rows, facts)
 
 
-def _fixed(cells: Values) -> Fixed:
-    size = whole(cells.get("size") or cells.get("bytes") or "")
-    count = whole(cells.get("count") or cells.get("N") or "")
+def _line(cells: Values) -> NcclLine:
     op, root = cells.get("redop") or cells.get("op"), cells.get("root", "-1")
-    return (
-        size,
-        count,
+    return NcclLine(
+        whole(cells.get("size") or cells.get("bytes") or ""),
+        whole(cells.get("count") or cells.get("N") or ""),
         dtype_of(cells["type"]),
         None if op in (None, "none") else op,
         None if root == "-1" else whole(root, INT32),

@@ -35,6 +35,19 @@ class RankPlace:
     host: str
 
 
+@dataclass(frozen=True, slots=True)
+class NcclLine:
+    """The operation of a line, whose halves are its placements."""
+
+    size: int
+    """Bytes of the whole operation."""
+    count: int | None
+    """Elements as passed to NCCL."""
+    dtype: str
+    op: str | None
+    root: int | None
+
+
 @dataclass(slots=True)
 class Launch:
     """Facts about all rows of one start of the tool; None or empty where the file does not state them."""
@@ -178,16 +191,9 @@ def contradicts(ranks: int, name: str, halves: Sequence[Placement]) -> bool:
     return all(abs(busbw - ratio * algbw) > _HALF_DIGIT * (1 + ratio) for algbw, busbw in pairs)
 
 
-def settle(launch: Launch, lines: Sequence[tuple[int, int | None, str, str | None, int | None]]) -> str:
-    """The collective of a table, inferred from its lines when the tool does not name it.
-
-    Args:
-        launch: the launch, with the collective if it is known.
-        lines: (size in bytes, count, type, op, root) of each line.
-
-    Raises:
-        BadTable: not exactly one collective fits.
-    """
+def settle(launch: Launch, lines: Sequence[NcclLine]) -> str:
+    """The collective of a table, inferred from its lines when the tool does not name it. Raises BadTable: not exactly
+    one fits."""
     if launch.collective:
         return launch.collective
     fits = [name for name in ("all_reduce", "reduce", "broadcast", "reduce_scatter") if _fits(name, lines)]
@@ -196,14 +202,14 @@ def settle(launch: Launch, lines: Sequence[tuple[int, int | None, str, str | Non
     return fits[0]
 
 
-def _fits(name: str, lines: Sequence[tuple[int, int | None, str, str | None, int | None]]) -> bool:
+def _fits(name: str, lines: Sequence[NcclLine]) -> bool:
     """Whether the lines fit a collective, judged by reduction, root and the ratio of size to count."""
-    countable = [line for line in lines if line[0] and line[1]]
-    whole = all(size == (count or 0) * (itemsize(dtype) or 0) for size, count, dtype, _, _ in countable)
-    reduces = all(op is not None for *_, op, _ in countable)
-    copies = all(op is None for *_, op, _ in countable)
-    rooted = all(root is not None for *_, root in countable)
-    free = all(root is None for *_, root in countable)
+    countable = [line for line in lines if line.size and line.count]
+    whole = all(line.size == (line.count or 0) * (itemsize(line.dtype) or 0) for line in countable)
+    reduces = all(line.op is not None for line in countable)
+    copies = all(line.op is None for line in countable)
+    rooted = all(line.root is not None for line in countable)
+    free = all(line.root is None for line in countable)
     if not countable:
         return False
     return {
@@ -214,28 +220,19 @@ def _fits(name: str, lines: Sequence[tuple[int, int | None, str, str | None, int
     }[name]
 
 
-def make_row(
-    launch: Launch,
-    name: str,
-    size: int,
-    count: int | None,
-    dtype: str,
-    op: str | None,
-    root: int | None,
-    half: Placement,
-) -> ImportedRow:
-    """The row of one placement of one line; `size` in bytes, `count` in elements."""
-    item = itemsize(dtype)
-    message: int | None = size
+def make_row(launch: Launch, name: str, line: NcclLine, half: Placement) -> ImportedRow:
+    """The row of one placement of one line."""
+    item = itemsize(line.dtype)
+    message: int | None = line.size
     if name in _BLOCKS:
-        message = count * item if count is not None and item else None
+        message = line.count * item if line.count is not None and item else None
         if message is None and launch.ranks:
-            message = size // launch.ranks
+            message = line.size // launch.ranks
     nodes = launch.nodes or len(set(launch.hosts)) or None
     spread = launch.ranks if launch.hosts else None
     metrics: dict[str, float] = {}
-    if count is not None and name == "reduce_scatter":
-        metrics["nccl_count"] = float(count)
+    if line.count is not None and name == "reduce_scatter":
+        metrics["nccl_count"] = float(line.count)
     if half.wrong is not None:
         metrics["wrong_elements"] = half.wrong
     row: ImportedRow = {
@@ -245,10 +242,10 @@ def make_row(
         "family": "pt2pt" if name == "sendrecv" else "collective",
         "binding_version": f"{launch.source} {launch.version}" if launch.version else None,
         "device_name": next(iter(launch.device_names)) if len(launch.device_names) == 1 else None,
-        "dtype": dtype,
-        "op": op,
+        "dtype": line.dtype,
+        "op": line.op,
         "in_place": half.in_place,
-        "root": root,
+        "root": line.root,
         "timing": launch.timing,
         "batch": launch.batch,
         "ranks": launch.ranks,
@@ -257,7 +254,7 @@ def make_row(
         "ranks_per_node": spread // nodes if spread and nodes and spread % nodes == 0 else None,
         "size_bytes": message,
         "bytes_per_rank": message,
-        "bytes_total": size,
+        "bytes_total": line.size,
         "count": message // item if message is not None and item else None,
         "metric": "latency",
         "unit": "us",

@@ -15,6 +15,7 @@ from typing import Any
 from omb_py.results.dialects.nccl.rows import (
     RCCL,
     Launch,
+    NcclLine,
     Placement,
     collective_of,
     dtype_of,
@@ -95,11 +96,11 @@ def _table(document: Entry, context: Context) -> ImportedTable:
     lines = [_line(entry) for entry in entries]
     name = settle(launch, lines)
     rows = []
-    for entry, (size, count, dtype, op, root) in zip(entries, lines, strict=True):
+    for entry, line in zip(entries, lines, strict=True):
         for key, in_place in _PLACES:
             if isinstance(entry.get(key), Mapping):
                 half = _half(entry, key, in_place)
-                row = make_row(launch, name, size, count, dtype, op, root, half)
+                row = make_row(launch, name, line, half)
                 row["iterations"] = (
                     row["iterations"] if half.samples else _whole(entry, "actual_iterations") or launch.iterations
                 )
@@ -157,7 +158,7 @@ def _timing(config: Entry) -> str:
     return "isolated" if config.get("blocking_collectives") not in (None, 0, "0", "false", False) else "pipelined"
 
 
-def _line(entry: Entry) -> tuple[int, int | None, str, str | None, int | None]:
+def _line(entry: Entry) -> NcclLine:
     size, count, kind, op = (entry.get(key) for key in ("size", "count", "type", "redop"))
     root = str(entry.get("root", "-1")).strip()
     whole = isinstance(size, int) and isinstance(count, int) and _is_whole(size) and _is_whole(count)
@@ -166,7 +167,7 @@ def _line(entry: Entry) -> tuple[int, int | None, str, str | None, int | None]:
     if len(root) > 9:
         raise BadTable("a root out of range")
     reduction = None if op in (None, "none", "") else str(op)
-    return int(size or 0), int(count or 0), dtype_of(kind), reduction, None if int(root) < 0 else int(root)
+    return NcclLine(int(size or 0), int(count or 0), dtype_of(kind), reduction, None if int(root) < 0 else int(root))
 
 
 def _half(entry: Entry, key: str, in_place: bool) -> Placement:
@@ -320,7 +321,7 @@ def _row(values: Values) -> ImportedRow:
     launch = Launch(source=RCCL, collective=name, timing="pipelined")
     launch.ranks = _ranks(values, name, algbw, busbw)
     wrong = values.get("wrong", "N/A").strip('"')
-    op = values.get("redop", "none")
+    op: str | None = values.get("redop", "none")
     half = Placement(
         values["inplace"].strip().lower() in ("1", "true"),
         number(values["time"]),
@@ -328,22 +329,16 @@ def _row(values: Values) -> ImportedRow:
         busbw,
         None if wrong in ("N/A", "None", "") else number(wrong),
     )
-    size = whole(values["size"])
-    row = make_row(
-        launch, name, size, None, dtype_of(values["type"]), None if op in ("none", "None", "") else op, None, half
-    )
+    op = None if op in ("none", "None", "") else op
+    row = make_row(launch, name, NcclLine(whole(values["size"]), None, dtype_of(values["type"]), op, None), half)
     row["nodes"] = whole(values["nodes"], INT32) if "nodes" in values else None
-    per_node = whole(values[key], INT32) if (key := _key(values, "rankspernode")) else None
+    per_node = whole(values["rankspernode"], INT32) if "rankspernode" in values else None
     if row["nodes"] and per_node and row["ranks"] == row["nodes"] * per_node:
         row["ranks_per_node"] = per_node
     cycle = values.get("numcycle")
     if cycle and re.fullmatch(r"\d{1,9}", cycle):
         row["parameters"] = {"cycle": cycle}
     return row | {"text_dialect": "nccl-tests"}
-
-
-def _key(values: Values, name: str) -> str:
-    return name if name in values else ""
 
 
 def _ranks(values: Values, name: str, algbw: float | None, busbw: float | None) -> int | None:
