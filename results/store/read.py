@@ -6,6 +6,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -168,15 +169,15 @@ def _load_table(
     )
     expression, days = _expression(filters), _days(filters)
     for attempt in range(_ATTEMPTS):
-        problems: Problems = {}
+        reading = _Reading(root, wanted, expression)
         try:
-            table = _load(root, wanted, expression, days, problems)
+            table = reading.table(days)
             break
         except _Vanished as gone:
             if attempt == _ATTEMPTS - 1:
                 raise UsageError(f"the files of {str(root)!r} change all the time ({gone}): repeat later") from None
     skip = _warn if on_skip is None else on_skip
-    for path, why in sorted(problems.items()):
+    for path, why in sorted(reading.problems.items()):
         skip(path, why)
     return table.select(columns)
 
@@ -293,114 +294,132 @@ def to_rows(table: pa.Table) -> list[Row]:
     return cast("list[Row]", rows)
 
 
-def _load(
-    root: Path,
-    wanted: pa.Schema,
-    expression: ds.Expression | None,
-    admitted: Sequence[tuple[str, str]] | None,
-    problems: Problems,
-) -> pa.Table:
-    from omb_py.results.store import index as summary_index  # loads pyarrow
+@dataclass(slots=True)
+class _Reading:
+    """One attempt at reading the columns `wanted` of the rows that fit; what it cannot read is among the problems."""
 
-    listed = entries(root, problems.__setitem__)
-    chosen = listed
-    if admitted is not None:
-        chosen = [entry for entry in listed if any(first <= entry.day <= last for first, last in admitted)]
-    samples = any(name in schema.FLOAT_LISTS for name in wanted.names)
-    if len(listed) < summary_index.WORTH or (samples and expression is None):
-        return _direct(root, chosen, listed, wanted, expression, problems)
-    return _indexed(root, chosen, listed, wanted, expression, problems)
+    root: Path
+    wanted: pa.Schema
+    expression: ds.Expression | None
+    problems: Problems = field(default_factory=dict)
+    listed: Sequence[StoreFile] = ()
+    """All files of the store."""
 
+    @property
+    def with_samples(self) -> bool:
+        return any(name in schema.FLOAT_LISTS for name in self.wanted.names)
 
-def _indexed(
-    root: Path,
-    chosen: Sequence[StoreFile],
-    listed: Sequence[StoreFile],
-    wanted: pa.Schema,
-    expression: ds.Expression | None,
-    problems: Problems,
-) -> pa.Table:
-    """Read through the index, and what it does not cover from the files."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    def table(self, days: Sequence[tuple[str, str]] | None) -> pa.Table:
+        """The rows of some spans of days, None: of all. Raises _Vanished."""
+        from omb_py.results.store import index as summary_index  # loads pyarrow
 
-    from omb_py.results.store import index as summary_index
+        self.listed = entries(self.root, self.problems.__setitem__)
+        chosen = self.listed
+        if days is not None:
+            chosen = [entry for entry in self.listed if any(first <= entry.day <= last for first, last in days)]
+        if len(self.listed) < summary_index.WORTH or (self.with_samples and self.expression is None):
+            return self.direct(chosen)
+        return self.indexed(chosen)
 
-    index = summary_index.refreshed(root, listed, problems.__setitem__)
-    problems.update({e.path: index.bad[e.relative] for e in chosen if e.relative in index.bad})
-    covered = [entry for entry in chosen if entry.relative in index.covered]
-    missing = index.missing(chosen)
-    held = {entry.relative: index.launches_of(entry.relative) for entry in covered}
-    outdated = outdated_launches(listed, {relative: names for relative, names in held.items() if names})
-    order = {entry.relative: number for number, entry in enumerate(listed)}
-    current = {entry.relative: order[entry.relative] for entry in covered if entry.relative not in outdated}
-    # merged files that are new or have outdated launches are rare, and read one by one
-    merged = [entry for entry in missing if entry.path.name.startswith(MERGED)]
-    new = [entry for entry in missing if not entry.path.name.startswith(MERGED)]
-    partial = [entry for entry in covered if entry.relative in outdated] + merged
-    try:
-        samples = any(name in schema.FLOAT_LISTS for name in wanted.names)
-        if expression is not None and (samples or len(wanted) > _FEW_COLUMNS):
-            matches = summary_index.read(index, pa.schema([]), expression, current)
-            numbers = set(matches[summary_index.FILE].unique().to_pylist())
-            if len(numbers) + len(missing) <= _FEW_FILES or samples:
-                matching = [listed[number] for number in numbers]
-                paths = sorted([*matching, *new, *partial], key=lambda entry: entry.path)
-                return _direct(root, paths, listed, wanted, expression, problems)
-        tables = [summary_index.read(index, wanted, expression, current)]
-        tables.append(summary_index.read_new(new, wanted, expression, order, problems.__setitem__))
-    except FileNotFoundError as error:
-        raise _Vanished(first_line(error)) from error
-    except unreadable():
-        summary_index.discard(root)
-        return _direct(root, chosen, listed, wanted, expression, problems)
-    for entry in partial:
-        part = _direct(root, [entry], listed, wanted, expression, problems)
-        tables.append(summary_index.number_rows(part, order[entry.relative]))
-    rows = pa.concat_tables(tables).unify_dictionaries()
-    places = pc.sort_indices(rows, [(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
-    for at, name in enumerate(rows.column_names):  # one at a time, so that a big table does not lie there twice
-        rows = rows.set_column(at, name, rows[name].take(places))
-    return rows.select(wanted.names)
+    def indexed(self, chosen: Sequence[StoreFile]) -> pa.Table:
+        """Read through the index, and what it does not cover from the files."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
+        from omb_py.results.store import index as summary_index
 
-def _direct(
-    root: Path,
-    chosen: Sequence[StoreFile],
-    listed: Sequence[StoreFile],
-    wanted: pa.Schema,
-    expression: ds.Expression | None,
-    problems: Problems,
-) -> pa.Table:
-    good: list[Path] = []
-    held: dict[str, tuple[str, ...]] = {}
-    for entry in chosen:
+        index = summary_index.refreshed(self.root, self.listed, self.problems.__setitem__)
+        self.problems.update({e.path: index.bad[e.relative] for e in chosen if e.relative in index.bad})
+        covered = [entry for entry in chosen if entry.relative in index.covered]
+        missing = index.missing(chosen)
+        held = {entry.relative: index.launches_of(entry.relative) for entry in covered}
+        outdated = outdated_launches(self.listed, {relative: names for relative, names in held.items() if names})
+        order = {entry.relative: number for number, entry in enumerate(self.listed)}
+        current = {entry.relative: order[entry.relative] for entry in covered if entry.relative not in outdated}
+        # merged files that are new or have outdated launches are rare, and read one by one
+        merged = [entry for entry in missing if entry.path.name.startswith(MERGED)]
+        new = [entry for entry in missing if not entry.path.name.startswith(MERGED)]
+        partial = [entry for entry in covered if entry.relative in outdated] + merged
         try:
-            file_schema = read_schema(entry.path)
+            if self.expression is not None and (self.with_samples or len(self.wanted) > _FEW_COLUMNS):
+                matches = summary_index.read(index, pa.schema([]), self.expression, current)
+                numbers = set(matches[summary_index.FILE].unique().to_pylist())
+                if len(numbers) + len(missing) <= _FEW_FILES or self.with_samples:
+                    matching = [self.listed[number] for number in numbers]
+                    paths = sorted([*matching, *new, *partial], key=lambda entry: entry.path)
+                    return self.direct(paths)
+            tables = [summary_index.read(index, self.wanted, self.expression, current)]
+            tables.append(summary_index.read_new(new, self.wanted, self.expression, order, self.problems.__setitem__))
         except FileNotFoundError as error:
-            raise _Vanished(entry.relative) from error
-        except unreadable() as error:
-            problems[entry.path] = f"not a readable Parquet file ({first_line(error)})"
-            continue
-        why = why_not(file_schema)
-        if why:
-            problems[entry.path] = why
-            continue
-        good.append(entry.path)
-        if names := tuple(launches(file_schema.metadata)):
-            held[entry.relative] = names
-    try:
-        outdated = outdated_launches(listed, held)
-    except FileNotFoundError as error:
-        raise _Vanished(first_line(error)) from error
-    try:
-        if not outdated:
-            return _read(root, good, wanted, expression)
-    except FileNotFoundError as error:
-        raise _Vanished(first_line(error)) from error
-    except unreadable():
-        pass  # a page in some file is damaged: read one by one to skip only that file
-    return _read_one_by_one(root, good, wanted, expression, outdated, problems)
+            raise _Vanished(first_line(error)) from error
+        except unreadable():
+            summary_index.discard(self.root)
+            return self.direct(chosen)
+        for entry in partial:
+            part = self.direct([entry])
+            tables.append(summary_index.number_rows(part, order[entry.relative]))
+        rows = pa.concat_tables(tables).unify_dictionaries()
+        places = pc.sort_indices(rows, [(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
+        for at, name in enumerate(rows.column_names):  # one at a time, so that a big table does not lie there twice
+            rows = rows.set_column(at, name, rows[name].take(places))
+        return rows.select(self.wanted.names)
+
+    def direct(self, chosen: Sequence[StoreFile]) -> pa.Table:
+        """Read files."""
+        good: list[Path] = []
+        held: dict[str, tuple[str, ...]] = {}
+        for entry in chosen:
+            try:
+                file_schema = read_schema(entry.path)
+            except FileNotFoundError as error:
+                raise _Vanished(entry.relative) from error
+            except unreadable() as error:
+                self.problems[entry.path] = f"not a readable Parquet file ({first_line(error)})"
+                continue
+            why = why_not(file_schema)
+            if why:
+                self.problems[entry.path] = why
+                continue
+            good.append(entry.path)
+            if names := tuple(launches(file_schema.metadata)):
+                held[entry.relative] = names
+        try:
+            outdated = outdated_launches(self.listed, held)
+        except FileNotFoundError as error:
+            raise _Vanished(first_line(error)) from error
+        try:
+            if not outdated:
+                return self.read(good, self.expression)
+        except FileNotFoundError as error:
+            raise _Vanished(first_line(error)) from error
+        except unreadable():
+            pass  # a page in some file is damaged: read one by one to skip only that file
+        return self.read_one_by_one(good, outdated)
+
+    def read(self, paths: Sequence[Path], expression: ds.Expression | None) -> pa.Table:
+        if not paths:
+            return self.wanted.empty_table()
+        table = _dataset(self.root, paths, self.wanted).to_table(columns=self.wanted.names, filter=expression)
+        table.validate(full=True)  # Arrow reads a damaged text as it is, and Python fails much later
+        return table.replace_schema_metadata(None)
+
+    def read_one_by_one(self, paths: Iterable[Path], outdated: Mapping[str, Sequence[str]]) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        tables = [self.read([], None)]
+        for path in paths:
+            masked = self.expression
+            if gone := outdated.get(path.relative_to(self.root).as_posix()):
+                kept = ~ds.field("launch_id").isin(pa.array(gone, pa.string()))
+                masked = kept if masked is None else masked & kept
+            try:
+                tables.append(self.read([path], masked))
+            except FileNotFoundError as error:
+                raise _Vanished(path.name) from error
+            except unreadable() as error:
+                self.problems[path] = f"damaged ({first_line(error)})"
+        return pa.concat_tables(tables)
 
 
 def _dataset(root: Path, paths: Sequence[Path], wanted: pa.Schema) -> ds.Dataset:
@@ -418,37 +437,3 @@ def _dataset(root: Path, paths: Sequence[Path], wanted: pa.Schema) -> ds.Dataset
         partitioning=ds.partitioning(pa.schema([(DATE, pa.string())]), flavor="hive"),
         partition_base_dir=str(root),
     )
-
-
-def _read(root: Path, paths: Sequence[Path], wanted: pa.Schema, expression: ds.Expression | None) -> pa.Table:
-    if not paths:
-        return wanted.empty_table()
-    table = _dataset(root, paths, wanted).to_table(columns=wanted.names, filter=expression)
-    table.validate(full=True)  # Arrow reads a damaged text as it is, and Python fails much later
-    return table.replace_schema_metadata(None)
-
-
-def _read_one_by_one(
-    root: Path,
-    paths: Iterable[Path],
-    wanted: pa.Schema,
-    expression: ds.Expression | None,
-    outdated: Mapping[str, Sequence[str]],
-    problems: Problems,
-) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    tables = [_read(root, [], wanted, None)]
-    for path in paths:
-        masked = expression
-        if gone := outdated.get(path.relative_to(root).as_posix()):
-            kept = ~ds.field("launch_id").isin(pa.array(gone, pa.string()))
-            masked = kept if expression is None else expression & kept
-        try:
-            tables.append(_read(root, [path], wanted, masked))
-        except FileNotFoundError as error:
-            raise _Vanished(path.name) from error
-        except unreadable() as error:
-            problems[path] = f"damaged ({first_line(error)})"
-    return pa.concat_tables(tables)

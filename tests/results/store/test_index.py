@@ -241,7 +241,7 @@ def test_a_tag_is_looked_for_before_rows_become_a_table(store, monkeypatch, merg
         compact(store, timedelta(days=7), now=datetime.now(UTC))
     load(store, columns=["value"])
     made: list[int] = []
-    for module, name in ((index, "read"), (read, "_read")):
+    for module, name in ((index, "read"), (read._Reading, "read")):
         whole = getattr(module, name)
 
         def counted(*args: object, whole=whole, **more: object) -> pa.Table:
