@@ -69,10 +69,10 @@ def change_points(
     values = np.asarray(x, dtype=np.float64).ravel()
     if not np.isfinite(values).all() or values.size > MOST:
         raise ValueError(f"a series of at most {MOST} finite values is needed")
-    p_of = _search(values, alpha, shortest, seed, _fences(values))
-    calm = _calmed(values[None, :], _fences(values), shortest)[0]
+    splitting = _Splitting(alpha, shortest, seed, _fences(values))
+    p_of, calm = splitting.search(values), splitting.calmed(values[None, :])[0]
     if p_of and (rho := correlation_at_most(calm, sorted(p_of))):
-        p_of = _search(whitened(calm, rho, sorted(p_of)), alpha, shortest, seed)
+        p_of = _Splitting(alpha, shortest, seed).search(whitened(calm, rho, sorted(p_of)))
     if not p_of:
         return []
     edges = _joined(values, sorted(p_of), delta)
@@ -86,45 +86,98 @@ def _fences(values: NDArray[np.float64]) -> Fences:
     return float(low - FAR * (high - low)), float(high + FAR * (high - low))
 
 
-def _calmed(series: NDArray[np.float64], fences: Fences, shortest: int) -> NDArray[np.float64]:
-    """Replace values beyond a fence, fewer than `shortest` in a row, by the mean of those beside them: (k, n)."""
-    side = (series > fences[1]).astype(np.int8) - (series < fences[0])
-    if not side.any():
-        return series
-    count, n = series.shape
-    lengths = np.zeros((count, n), np.intp)  # of the row of far values on one side that ends here
-    for at in range(n):
-        goes_on = (side[:, at] == side[:, at - 1]) if at else np.zeros(count, bool)
-        lengths[:, at] = np.where(side[:, at] == 0, 0, 1 + np.where(goes_on, lengths[:, at - 1], 0))
-    for at in range(n - 2, -1, -1):  # every value of a row gets the length of the whole
-        goes_on = (side[:, at] != 0) & (side[:, at] == side[:, at + 1])
-        lengths[:, at] = np.where(goes_on, lengths[:, at + 1], lengths[:, at])
-    usual = (lengths == 0) | (lengths >= shortest)
-    places = np.arange(n)
-    before = np.maximum.accumulate(np.where(usual, places, -1), axis=1)
-    after = np.minimum.accumulate(np.where(usual, places, n)[:, ::-1], axis=1)[:, ::-1]
-    before, after = np.where(before < 0, after, before), np.where(after == n, before, after)
-    if (before == n).any() or (after < 0).any():
-        return series
-    rows = np.arange(count)[:, None]
-    return np.where(usual, series, (series[rows, before] + series[rows, after]) / 2)
+@dataclass(frozen=True, slots=True)
+class _Splitting:
+    """The search for the edges of a series."""
 
+    alpha: float
+    shortest: int
+    seed: int
+    fences: Fences = (-math.inf, math.inf)
 
-def _search(
-    values: NDArray[np.float64], alpha: float, shortest: int, seed: int, fences: Fences = (-math.inf, math.inf)
-) -> dict[int, float]:
-    """Find the edges of a series of independent values, each with its p-value."""
-    p_of: dict[int, float] = {}
-    todo = [(0, values.size)]
-    while todo:
-        start, end = todo.pop()
-        draw = np.random.default_rng([seed, start, end])
-        edges, p = _edges(values[start:end], alpha, shortest, draw, fences)
-        p_of.update(dict.fromkeys((start + edge for edge in edges), p))
-        if edges:
-            bounds = [start, *(start + edge for edge in edges), end]
-            todo += itertools.pairwise(bounds)
-    return p_of
+    def calmed(self, series: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Replace values beyond a fence, fewer than `shortest` in a row, by the mean of those beside them: (k, n)."""
+        side = (series > self.fences[1]).astype(np.int8) - (series < self.fences[0])
+        if not side.any():
+            return series
+        count, n = series.shape
+        lengths = np.zeros((count, n), np.intp)  # of the row of far values on one side that ends here
+        for at in range(n):
+            goes_on = (side[:, at] == side[:, at - 1]) if at else np.zeros(count, bool)
+            lengths[:, at] = np.where(side[:, at] == 0, 0, 1 + np.where(goes_on, lengths[:, at - 1], 0))
+        for at in range(n - 2, -1, -1):  # every value of a row gets the length of the whole
+            goes_on = (side[:, at] != 0) & (side[:, at] == side[:, at + 1])
+            lengths[:, at] = np.where(goes_on, lengths[:, at + 1], lengths[:, at])
+        usual = (lengths == 0) | (lengths >= self.shortest)
+        places = np.arange(n)
+        before = np.maximum.accumulate(np.where(usual, places, -1), axis=1)
+        after = np.minimum.accumulate(np.where(usual, places, n)[:, ::-1], axis=1)[:, ::-1]
+        before, after = np.where(before < 0, after, before), np.where(after == n, before, after)
+        if (before == n).any() or (after < 0).any():
+            return series
+        rows = np.arange(count)[:, None]
+        return np.where(usual, series, (series[rows, before] + series[rows, after]) / 2)
+
+    def search(self, values: NDArray[np.float64]) -> dict[int, float]:
+        """Find the edges of a series of independent values, each with its p-value."""
+        p_of: dict[int, float] = {}
+        todo = [(0, values.size)]
+        while todo:
+            start, end = todo.pop()
+            draw = np.random.default_rng([self.seed, start, end])
+            edges, p = self._edges(values[start:end], draw)
+            p_of.update(dict.fromkeys((start + edge for edge in edges), p))
+            if edges:
+                bounds = [start, *(start + edge for edge in edges), end]
+                todo += itertools.pairwise(bounds)
+        return p_of
+
+    def _edges(self, values: NDArray[np.float64], rng: np.random.Generator) -> tuple[list[int], float]:
+        """Find the one or two edges of the best stretch and its p-value; no edge when it is not significant."""
+        n = values.size
+        if n < max(LEAST, 2 * self.shortest):
+            return [], 1.0
+        a, b = _stretches(n, self.shortest)
+        calm = self.calmed(values[None, :])
+        q = _divergence(calm, a, b)[0]
+        best = int(np.argmax(q))
+        # a series of equal values has no spread to test, only rounding errors
+        if not q[best] > 1e-12 * float(np.ptp(values)):
+            return [], 1.0
+        p = self._p(values, a, b, float(q[best]), rng)
+        if p > self.alpha:
+            return [], p
+        start, end = int(a[best]), int(b[best])
+        if start == 0:
+            return [end], p
+        # either edge must be one by itself: a single step may look like a stretch
+        kept = []
+        for edge, low, high in ((start, 0, end), (end, start, n)):
+            part, zero, at = values[low:high], np.array([0]), np.array([edge - low])
+            of_part = float(_divergence(calm[:, low:high], zero, at)[0, 0])
+            if self._p(part, zero, at, of_part, rng) <= self.alpha:
+                kept.append(edge)
+        return kept, p
+
+    def _p(
+        self,
+        values: NDArray[np.float64],
+        a: NDArray[np.int64],
+        b: NDArray[np.int64],
+        q: float,
+        rng: np.random.Generator,
+    ) -> float:
+        """Share of random orders in which some stretch is as good as `q`; above alpha only a lower bound of it."""
+        as_good = drawn = 0
+        # most series have no change: small batches first, so that the loop soon sees p pass alpha and stops
+        while drawn < PERMUTATIONS and (1 + as_good) / (1 + PERMUTATIONS) <= self.alpha:
+            batch = min(PERMUTATIONS - drawn, max(1, _BATCH // values.size**2), 10 + drawn)
+            orders = rng.permuted(np.tile(values, (batch, 1)), axis=1)
+            # the same sum in another order may differ in its last digits
+            orders = self.calmed(orders)
+            as_good += int((_divergence(orders, a, b).max(axis=1) >= q * (1 - 1e-9)).sum())
+            drawn += batch
+        return (1 + as_good) / (1 + PERMUTATIONS)
 
 
 def _divergence(series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -156,59 +209,6 @@ def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int
     a, b = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
     fits = (b - a >= shortest) & (n - b >= shortest) & ((a == 0) | (a >= shortest))
     return a[fits], b[fits]
-
-
-def _edges(
-    values: NDArray[np.float64], alpha: float, shortest: int, rng: np.random.Generator, fences: Fences
-) -> tuple[list[int], float]:
-    """Find the one or two edges of the best stretch and its p-value; no edge when it is not significant."""
-    n = values.size
-    if n < max(LEAST, 2 * shortest):
-        return [], 1.0
-    a, b = _stretches(n, shortest)
-    calm = _calmed(values[None, :], fences, shortest)
-    q = _divergence(calm, a, b)[0]
-    best = int(np.argmax(q))
-    # a series of equal values has no spread to test, only rounding errors
-    if not q[best] > 1e-12 * float(np.ptp(values)):
-        return [], 1.0
-    p = _p(values, a, b, float(q[best]), alpha, rng, fences, shortest)
-    if p > alpha:
-        return [], p
-    start, end = int(a[best]), int(b[best])
-    if start == 0:
-        return [end], p
-    # either edge must be one by itself: a single step may look like a stretch
-    kept = []
-    for edge, low, high in ((start, 0, end), (end, start, n)):
-        part, zero, at = values[low:high], np.array([0]), np.array([edge - low])
-        of_part = float(_divergence(calm[:, low:high], zero, at)[0, 0])
-        if _p(part, zero, at, of_part, alpha, rng, fences, shortest) <= alpha:
-            kept.append(edge)
-    return kept, p
-
-
-def _p(
-    values: NDArray[np.float64],
-    a: NDArray[np.int64],
-    b: NDArray[np.int64],
-    q: float,
-    alpha: float,
-    rng: np.random.Generator,
-    fences: Fences,
-    shortest: int,
-) -> float:
-    """Share of random orders in which some stretch is as good as `q`; once above alpha, only a lower bound of it."""
-    as_good = drawn = 0
-    # most series have no change: small batches first, so that the loop soon sees p pass alpha and stops
-    while drawn < PERMUTATIONS and (1 + as_good) / (1 + PERMUTATIONS) <= alpha:
-        batch = min(PERMUTATIONS - drawn, max(1, _BATCH // values.size**2), 10 + drawn)
-        orders = rng.permuted(np.tile(values, (batch, 1)), axis=1)
-        # the same sum in another order may differ in its last digits
-        orders = _calmed(orders, fences, shortest)
-        as_good += int((_divergence(orders, a, b).max(axis=1) >= q * (1 - 1e-9)).sum())
-        drawn += batch
-    return (1 + as_good) / (1 + PERMUTATIONS)
 
 
 def _joined(values: NDArray[np.float64], edges: Sequence[int], delta: float) -> list[int]:
