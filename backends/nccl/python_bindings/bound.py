@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +32,14 @@ def failed(code: int) -> None:
     raise DeviceFailed(code)
 
 
-class Binding(ABC):
+class Binding:
     """A communicator that a Python package has made, and the renderer of its calls."""
 
     name: str
+    statements: type[Statements]
+    """The renderer of the steps of a cell."""
+    comm: Any
+    """The package's communicator."""
     version: str
     """Version of the package."""
     library_version: str
@@ -46,21 +49,17 @@ class Binding(ABC):
         """Whether step `op` is one call here, although another version or binding needs several."""
         return False
 
-    @abstractmethod
-    def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
-        """The renderer of the steps of a cell."""
-
     def async_error(self) -> tuple[int, str] | None:
         """The error that an operation met after its call had returned."""
         return None
 
-    @abstractmethod
     def abort(self) -> None:
         """End everything that still runs, and free the communicator."""
+        self.comm.abort()
 
-    @abstractmethod
     def destroy(self) -> None:
         """Free the communicator."""
+        self.comm.destroy()
 
 
 class Statements:
@@ -69,8 +68,8 @@ class Statements:
     The device's own C functions are called through ctypes, whatever the binding.
     """
 
-    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver) -> None:
-        self.session, self.resolver = session, resolver
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: Any) -> None:
+        self.session, self.resolver, self.binding = session, resolver, binding
         nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.objects = Objects(nbytes, max(stage.copies for stage in program.stages))
         self._handles = (ctypes.c_int64 * len(resolver.handles)).from_buffer(resolver.handles)
@@ -115,7 +114,7 @@ class NcclBoundRunner(LoweredRunner):
     def __init__(self, session: NcclSession, program: Program, marks: Mapping[str, str], binding: Binding) -> None:
         super().__init__(session, program, marks)
         self.binding = binding
-        self.statements = binding.renderer(session, program, self.resolver)
+        self.statements = binding.statements(session, program, self.resolver, binding)
         self.thread = threading.get_ident()
         self._loop: CompiledLoop | None = None
 

@@ -42,10 +42,24 @@ def why_unavailable() -> str:
     return "this CuPy was built without NCCL"
 
 
+class CupyStatements(Statements):
+    """``allReduce(address, address, count, type, reduction, stream)``."""
+
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: CupyBinding) -> None:
+        super().__init__(session, program, resolver, binding)
+        self._methods = {op: getattr(binding.comm, method) for op, method in METHODS.items()}
+        self._methods |= {op: getattr(binding.nccl, function) for op, function in GROUPS.items()}
+
+    def communication(self, step: Step, names: Names, k: str) -> str:
+        words = [word for word in CALLS[step.op][1].split() if word != "comm"]
+        numbers = (self.number(self.resolver.operand(word, step), names, k) for word in words)
+        return f"{names.bind(self._methods[step.op], step.op)}({', '.join(numbers)})"
+
+
 class CupyBinding(Binding):
     """A communicator of CuPy's, made together with all other ranks. Raises EnvironmentProblem."""
 
-    name = "cupy"
+    name, statements = "cupy", CupyStatements
 
     def __init__(self, session: NcclSession, settings: Settings) -> None:
         self.nccl: object = import_module("cupy.cuda.nccl")
@@ -62,9 +76,6 @@ class CupyBinding(Binding):
         self.version = f"cupy {import_module('cupy').__version__}"
         self.library_version = ".".join(map(str, version_of(int(self.nccl.get_version()))))
 
-    def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
-        return CupyStatements(session, program, resolver, self)
-
     def async_error(self) -> tuple[int, str] | None:
         try:
             self.comm.check_async_error()
@@ -77,23 +88,3 @@ class CupyBinding(Binding):
         else:
             return None
         return code, f"{self.version}: {self._library.error_text(code)}"
-
-    def abort(self) -> None:
-        self.comm.abort()
-
-    def destroy(self) -> None:
-        self.comm.destroy()
-
-
-class CupyStatements(Statements):
-    """``allReduce(address, address, count, type, reduction, stream)``."""
-
-    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: CupyBinding) -> None:
-        super().__init__(session, program, resolver)
-        self._methods = {op: getattr(binding.comm, method) for op, method in METHODS.items()}
-        self._methods |= {op: getattr(binding.nccl, function) for op, function in GROUPS.items()}
-
-    def communication(self, step: Step, names: Names, k: str) -> str:
-        words = [word for word in CALLS[step.op][1].split() if word != "comm"]
-        numbers = (self.number(self.resolver.operand(word, step), names, k) for word in words)
-        return f"{names.bind(self._methods[step.op], step.op)}({', '.join(numbers)})"

@@ -38,10 +38,41 @@ GROUPS: Final = ("group_start", "group_end")
 NEWER_SINCE: Final = (2, 28)
 
 
+class Nccl4pyStatements(Statements):
+    """``allreduce(array, array, SUM, stream=…)``."""
+
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: Nccl4pyBinding) -> None:
+        super().__init__(session, program, resolver, binding)
+        core, comm = binding.core, binding.comm
+        self._ops = {op: getattr(core, op.upper()) for op in OPS}
+        self._methods = {op: getattr(comm, method) for op, (method, _) in METHODS.items() if hasattr(comm, method)}
+        self._methods |= {op: getattr(core, op) for op in GROUPS}
+
+    def communication(self, step: Step, names: Names, k: str) -> str:
+        call = names.bind(self._methods[step.op], step.op)
+        if step.op in GROUPS:
+            return f"{call}()"
+        words = [self._word(word, step, names, k) for word in METHODS[step.op][1].split()]
+        return f"{call}({', '.join(words)}, stream={self.session.device.stream})"
+
+    def _word(self, word: str, step: Step, names: Names, k: str) -> str:
+        if word in ("op", "max"):
+            return names.bind(self._ops["max" if word == "max" else step["op"]], "op")
+        if word in ("root", "peer"):
+            return str(step[word])
+        region = Region(SCRATCH, 0, 1) if word == "scratch" else step[word]
+        dtype = "char" if word == "scratch" else str(step["dtype"])
+        return self.objects.text(region, (region, dtype), names, k, lambda at: self._array(at, dtype))
+
+    def _array(self, region: Region, dtype: str) -> object:
+        memory = self.session.memory
+        return self.binding.array(memory.address(region.buffer) + region.offset, region.nbytes, dtype, memory)
+
+
 class Nccl4pyBinding(Binding):
     """A communicator of nccl4py's, made together with all other ranks. Raises EnvironmentProblem."""
 
-    name = "nccl4py"
+    name, statements = "nccl4py", Nccl4pyStatements
 
     def __init__(self, session: NcclSession, settings: Settings) -> None:
         try:
@@ -77,9 +108,6 @@ class Nccl4pyBinding(Binding):
         number = tuple(int(part) for part in self.library_version.split(".")[:2] if part.isdigit())
         return op in NEWER and number >= NEWER_SINCE and hasattr(self.comm, METHODS[op][0])
 
-    def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
-        return Nccl4pyStatements(session, program, resolver, self)
-
     def array(self, address: int, nbytes: int, dtype: str, owner: object) -> Any:
         """A CuPy array of `dtype` over `nbytes` bytes of memory that `owner` keeps."""
         memory = self._cupy.cuda.UnownedMemory(address, max(1, nbytes), owner)
@@ -91,41 +119,3 @@ class Nccl4pyBinding(Binding):
         if code in (0, 7):  # success, in progress
             return None
         return code, f"{self.version}: {self.core.get_error_string(code)}: {self.comm.get_last_error()}"
-
-    def abort(self) -> None:
-        self.comm.abort()
-
-    def destroy(self) -> None:
-        self.comm.destroy()
-
-
-class Nccl4pyStatements(Statements):
-    """``allreduce(array, array, SUM, stream=…)``."""
-
-    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: Nccl4pyBinding) -> None:
-        super().__init__(session, program, resolver)
-        self._binding = binding
-        core, comm = binding.core, binding.comm
-        self._ops = {op: getattr(core, op.upper()) for op in OPS}
-        self._methods = {op: getattr(comm, method) for op, (method, _) in METHODS.items() if hasattr(comm, method)}
-        self._methods |= {op: getattr(core, op) for op in GROUPS}
-
-    def communication(self, step: Step, names: Names, k: str) -> str:
-        call = names.bind(self._methods[step.op], step.op)
-        if step.op in GROUPS:
-            return f"{call}()"
-        words = [self._word(word, step, names, k) for word in METHODS[step.op][1].split()]
-        return f"{call}({', '.join(words)}, stream={self.session.device.stream})"
-
-    def _word(self, word: str, step: Step, names: Names, k: str) -> str:
-        if word in ("op", "max"):
-            return names.bind(self._ops["max" if word == "max" else step["op"]], "op")
-        if word in ("root", "peer"):
-            return str(step[word])
-        region = Region(SCRATCH, 0, 1) if word == "scratch" else step[word]
-        dtype = "char" if word == "scratch" else str(step["dtype"])
-        return self.objects.text(region, (region, dtype), names, k, lambda at: self._array(at, dtype))
-
-    def _array(self, region: Region, dtype: str) -> object:
-        memory = self.session.memory
-        return self._binding.array(memory.address(region.buffer) + region.offset, region.nbytes, dtype, memory)

@@ -43,63 +43,6 @@ LIBRARIES = ("libtorch_cuda.so", "libtorch_hip.so")
 """PyTorch's libraries that call NCCL or RCCL: they call the one that they depend on."""
 
 
-class TorchBinding(Binding):
-    """The default process group, made together with all other ranks. Raises EnvironmentProblem."""
-
-    name = "torch"
-
-    def __init__(self, session: NcclSession, settings: Settings) -> None:
-        simulated = session.device.kind == SIMULATED
-        if simulated and (settings_changed := changed(settings)):
-            raise EnvironmentProblem(
-                f"binding torch is Gloo on the simulated device, which takes no {', '.join(settings_changed)}"
-            )
-        if not simulated and not dist.is_nccl_available():
-            raise EnvironmentProblem("binding torch: this PyTorch was built without NCCL: --binding native")
-        meeting = opened(
-            session.rank,
-            RankSite(len(set(session.hosts)) == 1, session.hosts[0]),
-            lambda point: session.share(point or {}),
-        )
-        more: dict[str, Any] = {}
-        if not simulated:
-            torch.cuda.set_device(session.device.index)
-            cuda: Any = torch.cuda  # of which parts have no types
-            cuda.set_stream(cuda.ExternalStream(session.device.stream))  # what runs here runs on our stream
-            more |= {"device_id": torch.device("cuda", session.device.index), **options(settings)}
-        try:
-            with environment_of(settings):  # with a device_id the communicator is made here and now
-                dist.init_process_group(
-                    "gloo" if simulated else "nccl",
-                    rank=session.rank,
-                    world_size=session.size,
-                    store=meeting,
-                    timeout=WORKING,
-                    **more,
-                )
-        except (RuntimeError, ValueError) as error:
-            raise EnvironmentProblem(
-                f"init_process_group failed: {first_line(error)}: NCCL_DEBUG=WARN says more"
-            ) from None
-        self.version = f"torch {torch.__version__}"
-        self.library_version = "none: Gloo on the simulated device" if simulated else loaded_version()
-
-    def has(self, op: str) -> bool:
-        """torch.distributed has these as functions; what they are made of is its own."""
-        return op in ONE_CALL
-
-    def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
-        return TorchStatements(session, program, resolver)
-
-    def abort(self) -> None:
-        """torch's own watchdog ends its process group, and the process with it."""
-
-    def destroy(self) -> None:
-        """Leave the process group, to which nothing may refer any more."""
-        dist.destroy_process_group()
-        gc.collect()
-
-
 def loaded_version() -> str:
     """Version of the NCCL that PyTorch calls here. PyTorch itself gives that of its build, which may be another."""
     for name in LIBRARIES:
@@ -149,8 +92,8 @@ def tensor_at(address: int, nbytes: int, device: Any) -> torch.Tensor:
 class TorchStatements(Statements):
     """``all_reduce(tensor, SUM)``; a group of sends and receives is a ``batch_isend_irecv``."""
 
-    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver) -> None:
-        super().__init__(session, program, resolver)
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: TorchBinding) -> None:
+        super().__init__(session, program, resolver, binding)
         self.tensors = _Tensors(session, program)
         self._groups: list[list[Step]] = []
 
@@ -221,3 +164,57 @@ def exchange(batch: list[Any], own: list[tuple[torch.Tensor, torch.Tensor]]) -> 
 
 def _at(step: Step, k: int) -> Step:
     return Step(step.op, {n: v.at(k) if isinstance(v, Region) else v for n, v in step.operands.items()})
+
+
+class TorchBinding(Binding):
+    """The default process group, made together with all other ranks. Raises EnvironmentProblem."""
+
+    name, statements = "torch", TorchStatements
+
+    def __init__(self, session: NcclSession, settings: Settings) -> None:
+        simulated = session.device.kind == SIMULATED
+        if simulated and (settings_changed := changed(settings)):
+            raise EnvironmentProblem(
+                f"binding torch is Gloo on the simulated device, which takes no {', '.join(settings_changed)}"
+            )
+        if not simulated and not dist.is_nccl_available():
+            raise EnvironmentProblem("binding torch: this PyTorch was built without NCCL: --binding native")
+        meeting = opened(
+            session.rank,
+            RankSite(len(set(session.hosts)) == 1, session.hosts[0]),
+            lambda point: session.share(point or {}),
+        )
+        more: dict[str, Any] = {}
+        if not simulated:
+            torch.cuda.set_device(session.device.index)
+            cuda: Any = torch.cuda  # of which parts have no types
+            cuda.set_stream(cuda.ExternalStream(session.device.stream))  # what runs here runs on our stream
+            more |= {"device_id": torch.device("cuda", session.device.index), **options(settings)}
+        try:
+            with environment_of(settings):  # with a device_id the communicator is made here and now
+                dist.init_process_group(
+                    "gloo" if simulated else "nccl",
+                    rank=session.rank,
+                    world_size=session.size,
+                    store=meeting,
+                    timeout=WORKING,
+                    **more,
+                )
+        except (RuntimeError, ValueError) as error:
+            raise EnvironmentProblem(
+                f"init_process_group failed: {first_line(error)}: NCCL_DEBUG=WARN says more"
+            ) from None
+        self.version = f"torch {torch.__version__}"
+        self.library_version = "none: Gloo on the simulated device" if simulated else loaded_version()
+
+    def has(self, op: str) -> bool:
+        """torch.distributed has these as functions; what they are made of is its own."""
+        return op in ONE_CALL
+
+    def abort(self) -> None:
+        """torch's own watchdog ends its process group, and the process with it."""
+
+    def destroy(self) -> None:
+        """Leave the process group, to which nothing may refer any more."""
+        dist.destroy_process_group()
+        gc.collect()
