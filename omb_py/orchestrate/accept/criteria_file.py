@@ -117,7 +117,7 @@ def _criterion(table: TomlTable) -> Criterion:
         if needed not in keys:
             raise table.error(f"no key {needed!r}: expected a text")
     name = toml.identifier(keys["id"])
-    benchmark = _benchmark(keys["benchmark"])
+    benchmark = _named(toml.text(keys["benchmark"]), keys["benchmark"])
     bounds = [key for key in _BOUNDS if key in keys]
     if not bounds:
         raise table.error(f"no bound: expected one of {', '.join(_BOUNDS)}")
@@ -132,7 +132,7 @@ def _criterion(table: TomlTable) -> Criterion:
     if "tolerance" in keys and "guideline" not in keys:
         raise keys["tolerance"].error("belongs to a guideline: leave it out, the bound says it itself")
     ranges = _ranges(keys)
-    metric = _metric(keys, benchmark, ranges, table)
+    metric = _metric(keys, benchmark)
     sizes: tuple[int, ...] = ()
     sizes = toml.read(keys, "message-size", lambda s: _sizes(s, benchmark), sizes)
     if None not in ranges and ranges:
@@ -144,7 +144,8 @@ def _criterion(table: TomlTable) -> Criterion:
     source: Source = "contract"
     if bounds[0] in SHARES:
         source = SHARES[bounds[0]]
-        share = toml.read(keys, bounds[0], lambda s: parse_share(toml.text(s), *_reach(source)), 0.0)
+        reach = (0.0001, 100.0) if source == "lower bound" else (0.0,)
+        share = toml.read(keys, bounds[0], lambda s: parse_share(toml.text(s), *reach), 0.0)
     elif bounds[0] == "guideline":
         source = "guideline"
         program, words = toml.read(keys, "guideline", lambda s: _mock_up(s, benchmark), ("", ""))
@@ -162,7 +163,7 @@ def _criterion(table: TomlTable) -> Criterion:
         metric,
         toml.read(keys, "text", toml.text, ""),
         sizes,
-        _where(keys),
+        {column: toml.read(keys, key, _READ[key], "") for key, column in WHERE.items() if key in keys},
         ranges,
         share,
         program,
@@ -180,11 +181,6 @@ def _check_promise(keys: Mapping[str, TomlSetting], benchmark: Benchmark) -> Non
         raise keys["promise"].error("needs a key 'unit': the table of a contract has one unit a row")
     if "peak" in keys and benchmark.metric.unit != "MB/s":
         raise keys["peak"].error(f"is about rates, and {benchmark.name} prints a time")
-
-
-def _reach(source: Source) -> tuple[float, ...]:
-    """Return the least and the largest share that a source allows."""
-    return (0.0001, 100.0) if source == "lower bound" else (0.0,)
 
 
 def _job(setting: TomlSetting) -> tuple[str, ...]:
@@ -206,10 +202,6 @@ def _named(word: str, setting: TomlSetting) -> Benchmark:
         raise setting.error(f"benchmark {word!r} is unknown: {nearest(word, names())}") from None
     except EnvironmentProblem as problem:
         raise setting.error(str(problem)) from None
-
-
-def _benchmark(setting: TomlSetting) -> Benchmark:
-    return _named(toml.text(setting), setting)
 
 
 def _mock_up(setting: TomlSetting, benchmark: Benchmark) -> tuple[str, str]:
@@ -264,9 +256,7 @@ def read_quantities(setting: TomlSetting) -> dict[int | None, Quantity]:
     return {None: parse_quantity(value)}
 
 
-def _metric(
-    keys: Mapping[str, TomlSetting], benchmark: Benchmark, ranges: Mapping[int | None, Range], table: TomlTable
-) -> str:
+def _metric(keys: Mapping[str, TomlSetting], benchmark: Benchmark) -> str:
     """Return the metric, given or implied by the bound; it must suit the bound and the benchmark."""
     rates = benchmark.metric.unit == "MB/s"
     usual = "bandwidth" if rates else "median"
@@ -295,18 +285,12 @@ def _metric(
         raise keys["efficiency"].error(
             f"no lower bound is known for {benchmark.name}: collectives and barrier have one"
         )
-    if not ranges and given is not None:
-        raise table.error("no bound")
     return name
 
 
 def _first_text(given: TomlSetting | None) -> str:
     value = given.value if given is not None else ""
     return next(iter(value.values())) if isinstance(value, dict) else str(value)
-
-
-def _where(keys: Mapping[str, TomlSetting]) -> dict[str, object]:
-    return {column: toml.read(keys, key, _READ[key], "") for key, column in WHERE.items() if key in keys}
 
 
 def _backend(setting: TomlSetting) -> str:
