@@ -141,6 +141,7 @@ class LaunchOfCells:
         """Measure all cells; in a soak, pass after pass."""
         facts = launch_facts(self.session, self.spec)
         self._send_facts(facts)
+        self.session.sleeping_barrier()  # rank 0 has gathered the facts of its node and of the software
         if self.position.start:
             self.position.start.end("facts and buffers")
         seconds, passes = self.spec.get("repeat_for"), self.spec.get("passes") or 0
