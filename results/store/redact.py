@@ -21,15 +21,16 @@ NAMES: frozenset[str] = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH"})
 SECRET_WORDS: tuple[str, ...] = ("TOKEN", "SECRET", "KEY", "PASS", "PWD", "AUTH", "CRED", "COOKIE", "JWT")
 """The value of a variable with one of these words in its name is not stored; its name is."""
 
+_SUSPECT = rf"(?i)@|bearer|basic|{'|'.join(SECRET_WORDS)}"
+"""What a text has where one of the patterns below fits. Most have none of it, and those take long for a long text."""
 # user:password@ before the first slash, and user:pass/word@ with a slash that should have been escaped
-_CREDENTIALS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:[^/?#\s]*|[^/?#\s:]*:\S*)@")
-_NO_SCHEME = re.compile(r"(?<![\w/:.@-])(?P<user>[\w.-]+):[^\s@/:]+@(?=[\w.-]+)")
-_OPTION = re.compile(rf"(?P<option>(?<!\S)--?[\w-]*(?:{'|'.join(SECRET_WORDS)})[\w-]*\s+)(?!-)\S+", re.IGNORECASE)
-_BEARER = re.compile(r"(?P<kind>\b(?:Bearer|Basic)\s+)(?!<redacted>)\S+", re.IGNORECASE)
-_ASSIGNMENT = re.compile(
-    rf"(?P<name>[\w.-]*(?:{'|'.join(SECRET_WORDS)})[\w.-]*)(?P<sign>=|:\s+(?:Bearer\s+|Basic\s+)?)"
-    r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;&\"']+)",
-    re.IGNORECASE,
+_CREDENTIALS = r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:[^/?#\s]*|[^/?#\s:]*:\S*)@"
+_NO_SCHEME = r"(?<![\w/:.@-])(?P<user>[\w.-]+):[^\s@/:]+@(?=[\w.-]+)"
+_OPTION = rf"(?i)(?P<option>(?<!\S)--?[\w-]*(?:{'|'.join(SECRET_WORDS)})[\w-]*\s+)(?!-)\S+"
+_BEARER = r"(?i)(?P<kind>\b(?:Bearer|Basic)\s+)(?!<redacted>)\S+"
+_ASSIGNMENT = (
+    rf"(?i)(?P<name>[\w.-]*(?:{'|'.join(SECRET_WORDS)})[\w.-]*)(?P<sign>=|:\s+(?:Bearer\s+|Basic\s+)?)"
+    r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;&\"']+)"
 )
 
 
@@ -69,11 +70,13 @@ def redact_text(text: str) -> str:
     >>> redact_text("http://me:pw@proxy:3128 API_TOKEN=abc")
     'http://<redacted>@proxy:3128 API_TOKEN=<redacted>'
     """
-    text = _CREDENTIALS.sub(lambda m: f"{m['scheme']}{REDACTED}@", text)
-    text = _NO_SCHEME.sub(lambda m: f"{m['user']}:{REDACTED}@", text)
-    text = _OPTION.sub(lambda m: f"{m['option']}{REDACTED}", text)
-    text = _BEARER.sub(lambda m: f"{m['kind']}{REDACTED}", text)
-    return _ASSIGNMENT.sub(lambda m: f"{m['name']}{m['sign']}{REDACTED}", text)
+    if not re.search(_SUSPECT, text):
+        return text
+    text = re.sub(_CREDENTIALS, lambda m: f"{m['scheme']}{REDACTED}@", text)
+    text = re.sub(_NO_SCHEME, lambda m: f"{m['user']}:{REDACTED}@", text)
+    text = re.sub(_OPTION, lambda m: f"{m['option']}{REDACTED}", text)
+    text = re.sub(_BEARER, lambda m: f"{m['kind']}{REDACTED}", text)
+    return re.sub(_ASSIGNMENT, lambda m: f"{m['name']}{m['sign']}{REDACTED}", text)
 
 
 def redact_words(words: Iterable[str]) -> list[str]:
