@@ -21,8 +21,8 @@ Groups = tuple[tuple[int, ...], ...]
 NODE, GPU, COLOR = "node", "gpu", "color:"
 _UNEVEN = "uneven:"
 """As :data:`COLOR`, of groups that may differ in size: what is one group's may not be given for all."""
-_BLOCKS = re.compile(r"(\d{1,6})x(\d{1,6})")
-_OPERATION = re.compile(r"(and|or|mod|div|[&|%/])[ :]?(0x[\da-f]{1,8}|0b[01]{1,32}|0|[1-9]\d{0,8})")
+_BLOCKS = r"(\d{1,6})x(\d{1,6})"
+_OPERATION = r"(and|or|mod|div|[&|%/])[ :]?(0x[\da-f]{1,8}|0b[01]{1,32}|0|[1-9]\d{0,8})"
 _OPERATIONS = {"and": operator.and_, "or": operator.or_, "mod": operator.mod, "div": operator.floordiv}
 _SIGNS = {"&": "and", "|": "or", "%": "mod", "/": "div"}
 
@@ -32,9 +32,9 @@ def parse_groups(text: str) -> str:
     word = text.strip().lower()
     if word in (NODE, GPU) or (word.startswith(COLOR) and all(_colors(word))):
         return word
-    if (blocks := _BLOCKS.fullmatch(word)) and int(blocks[1]) and int(blocks[2]):
+    if (blocks := re.fullmatch(_BLOCKS, word)) and int(blocks[1]) and int(blocks[2]):
         return word
-    if match := _OPERATION.fullmatch(word):
+    if match := re.fullmatch(_OPERATION, word):
         name, number = _SIGNS.get(match[1], match[1]), int(match[2], 0)
         if number or name in ("and", "or"):
             return f"{name}:{number}"
@@ -110,7 +110,7 @@ def _groups(text: str, ranks: int, hosts: tuple[str, ...]) -> Groups:
     """The groups, made once: a process that holds many ranks asks for those of each."""
     if not text:
         return (tuple(range(ranks)),)
-    if blocks := _BLOCKS.fullmatch(text):
+    if blocks := re.fullmatch(_BLOCKS, text):
         count, size = int(blocks[1]), int(blocks[2])
         if count * size != ranks:
             raise UsageError(f"--groups {text} has {count * size} ranks, not {ranks}: use -n {count * size}")

@@ -47,7 +47,7 @@ _STANDARD: Final = _Abi("mpiabi", "libmpi_abi.so.1", b"MPI_Abi_get_version\0")
 _BUILD: Final = "MPICC=…/bin/mpicc pip install --no-binary mpi4py mpi4py"
 _BUILD_STANDARD: Final = f"MPI4PY_BUILD_MPIABI=1 {_BUILD.replace('mpicc', 'mpicc_abi', 1)}"
 _TELL_MPI4PY: Final = "import mpi4py; print(*mpi4py.__path__, sep='\\n')"
-_NAME: Final = re.compile(r"libmpi(ch)?\.so(\.\d+)*")
+_NAME: Final = r"libmpi(ch)?\.so(\.\d+)*"
 _LIBRARY_FOLDERS: Final = ("lib", "lib64", "lib/release", f"lib/{os.uname().machine}-linux-gnu", ".")
 
 
@@ -123,7 +123,7 @@ def _find_library(path: Path, find_mpi4py: _Finder) -> tuple[Path, _Abi]:
 
 def _libraries(prefix: Path) -> list[Path]:
     files = (file for folder in _LIBRARY_FOLDERS for file in sorted((prefix / folder).glob("libmpi*.so*")))
-    return list(dict.fromkeys(file.resolve() for file in files if _NAME.fullmatch(file.name) and file.is_file()))
+    return list(dict.fromkeys(file.resolve() for file in files if re.fullmatch(_NAME, file.name) and file.is_file()))
 
 
 def _abi_of(file: Path, find_mpi4py: _Finder) -> _Abi | None:

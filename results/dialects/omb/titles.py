@@ -186,7 +186,7 @@ def origin(name: str) -> str:
 VERSION = "7.5"
 DIALECT = f"omb-{VERSION}"
 
-_NAME = re.compile(r"omb-(\d+)\.(\d+)")
+_NAME = r"omb-(\d+)\.(\d+)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,5 +228,5 @@ OWN = OmbVersion()
 
 def version_of(name: object) -> OmbVersion:
     """The version for a value of the column ``text_dialect``; version 7.5 when it is not one of OMB's."""
-    match = _NAME.match(str(name))
+    match = re.match(_NAME, str(name))
     return OmbVersion(str(name).removeprefix("omb-"), (int(match[1]), int(match[2]))) if match else OWN
