@@ -72,7 +72,7 @@ def keep_modules(question: str, names: Iterable[str]) -> None:
             continue
         codes.append(marshal.dumps(spec.loader.get_code(name)))
         end = begin + len(codes[-1])
-        modules[name] = spec.origin, spec.submodule_search_locations is not None, begin, end
+        modules[name] = spec.origin, spec.cached, spec.submodule_search_locations is not None, begin, end
         begin = end
         sources.append(spec.origin)
     index = marshal.dumps(modules)

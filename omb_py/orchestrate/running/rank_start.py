@@ -63,20 +63,20 @@ class KeptModules:
         import marshal
 
         end = 8 + int.from_bytes(content[:8], "big")
-        self._modules: dict[str, tuple[str, bool, int, int]] = marshal.loads(content[8:end])
-        """Name -> (source, whether it is a package, where its code begins, where it ends)."""
+        self._modules: dict[str, tuple[str, str, bool, int, int]] = marshal.loads(content[8:end])
+        """Name -> (source, its .pyc, whether it is a package, where its code begins, where it ends)."""
         self._code = content[end:]
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
         """The specification of a module; None where it is not in the file."""
         if name not in self._modules:
             return None
-        source, is_package, begin, end = self._modules[name]
+        source, cached, is_package, begin, end = self._modules[name]
         loader = KeptLoader(name, source, self._code[begin:end])
         spec = ModuleSpec(name, loader, origin=source, is_package=is_package)
         if is_package:
             spec.submodule_search_locations = [os.path.dirname(source)]
-        spec.has_location = True
+        spec.has_location, spec.cached = True, cached
         return spec
 
 
