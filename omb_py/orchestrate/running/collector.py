@@ -154,17 +154,18 @@ class Collector:
         }
         run = {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)}
         self.provenance = {"run": run, "launch": self._launch, **facts}
-        from omb_py.orchestrate.running.rows import LaunchIdentity
+        if self.identity is None:  # no row comes after the last cell
+            from omb_py.orchestrate.running.rows import LaunchIdentity
 
-        self.identity = LaunchIdentity(
-            self.run.run_id,
-            self.launch_id,
-            self.plan.index,
-            self.started_at,
-            facts,
-            environment_key(self.provenance),
-            self.run.request.tags,
-        )
+            self.identity = LaunchIdentity(
+                self.run.run_id,
+                self.launch_id,
+                self.plan.index,
+                self.started_at,
+                facts,
+                environment_key(self.provenance),
+                self.run.request.tags,
+            )
         self.run.printer.launch(facts)
         self.run.finished.setdefault(self.plan.index, set())
         self.run.command.begun = True

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, cast
 
 from omb_py.backends.registry import capabilities
 from omb_py.engine.measuring.cell_result import CellResult, LapSeries, PairRound, Samples
-from omb_py.engine.measuring.measure import version_of
 from omb_py.engine.measuring.statistics import median_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, Volume
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.datatype_layouts import message_bytes, volume_of
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.pair_schedule import parse_schedule
 from omb_py.grammar.rank_groups import Groups, by_group, groups_of_ranks
 from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
@@ -262,6 +260,8 @@ def _mean(values: Sequence[float] | Samples) -> float:
 
 def expected_row(cell: Cell, ranks: int) -> Row:
     """The row of a cell as far as it is known before it is measured: the columns that say what is measured."""
+    from omb_py.engine.measuring.measure import version_of  # of what is measured the ranks tell it
+
     launch = LaunchIdentity("", "", 0, "", {"ranks": ranks, "hosts": [""] * ranks, "thread_level": ""}, "")
     version = version_of(find(cell.benchmark), cell, ranks)
     source = RowSource(launch, CellResult(cell, 0, "", version))
@@ -359,6 +359,8 @@ def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:
     ``hosts`` are the two hosts of the pair. ``parameters`` hold ``pair`` (the rank that sends first, then the one that
     answers), ``pass``, ``round``, ``rounds`` (parallel or serial), ``direction`` and ``of_ranks``, the launch's size.
     """
+    from omb_py.engine.program.pair_schedule import parse_schedule  # for pairs alone
+
     cell, facts = finished.cell, launch.facts
     schedule, hosts = parse_schedule(cell.pairs), facts["hosts"]
     marks = {

@@ -29,7 +29,6 @@ from omb_py.orchestrate.planning.resolution import CheckedRequest, in_place_alon
 from omb_py.orchestrate.running.collector import Collector, CommandState, Run
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.rank_modules import question_of, rank_program, rank_variables
-from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.running.rank_start import MODULES_VARIABLE
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
@@ -358,6 +357,8 @@ def supervise(
 
 
 def _run_here(run: Run, launch: LaunchPlan, failed: Sequence[str] = ()) -> None:
+    from omb_py.orchestrate.running.rank_process import Position, run_cells  # else the ranks load it
+
     spec = spec_of(run, launch)
     collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts, **_attempts(failed)})
 
