@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    # numbers that ranks combine element by element
+    Values = TypeVar("Values", array[int], array[float], NDArray[np.float64])
+else:  # to compile the names of types takes a rank a millisecond
+    Values = TypeVar("Values")
 Integers: TypeAlias = "array[int]"
-Values = TypeVar("Values", "array[int]", "array[float]", "NDArray[np.float64]")
-"""Numbers that ranks combine element by element."""
 
 
 class LapTimes:

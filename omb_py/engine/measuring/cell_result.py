@@ -7,30 +7,34 @@ import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, cell_from
 
 if TYPE_CHECKING:
+    from typing import TypedDict
+
     import numpy as np
     from numpy.typing import NDArray
 
     from omb_py.engine.program.pair_schedule import Pair
+
+    class LapSeries(TypedDict):
+        """The samples of a lap in µs, one for each iteration."""
+
+        max: Samples
+        """The maximum over the timed ranks."""
+        avg: Samples
+        """The average over the timed ranks."""
+
+else:  # to compile the names of types takes a rank a millisecond
+    LapSeries = dict
 
 Samples: TypeAlias = "array[float] | NDArray[np.floating[Any]]"
 Message: TypeAlias = Mapping[str, Any]
 """An object of JSON; the readers here know its fields."""
 SIDE = "side"
 """The mark of a row that is one of several laps of its cell."""
-
-
-class LapSeries(TypedDict):
-    """The samples of a lap in µs, one for each iteration."""
-
-    max: Samples
-    """The maximum over the timed ranks."""
-    avg: Samples
-    """The average over the timed ranks."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.language import Program
@@ -207,7 +207,8 @@ class Needs:
     """Place of the buffers at each end, in a launch on devices (``Cell.placement``)."""
 
 
-class Volume(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Volume:
     """What a cell moves, where its size and type do not say it."""
 
     dtype: str

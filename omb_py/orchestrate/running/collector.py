@@ -25,7 +25,6 @@ from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.progress import Progress, silent
-from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.running.run_notes import LastRanks, PassDrift
 from omb_py.printing.printers import Printer
 from omb_py.results.store.journal import Journal, RunEnd, RunLock
@@ -197,6 +196,8 @@ class Collector:
         cell = self.plan.cells[result.index]
         request = self.plan.requests[cell.sweep] if self.plan.requests else self.run.request
         if request.part is not None:
+            from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags  # for suites alone
+
             row["tags"].update(suite_tags(request.part), **{CELL_TAG: cell_key(self.plan, cell)})
         if self.journal is not None:
             with self._keeping():

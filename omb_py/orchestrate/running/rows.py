@@ -100,7 +100,7 @@ class RowSource:
         if not self.cell.options.traffic:
             return volume
         total = largest(self.cell.options.traffic, message_bytes(self.cell), DTYPES[self.dtype].itemsize, together)
-        return volume._replace(bytes_total=total)
+        return replace(volume, bytes_total=total)
 
     @cached_property
     def statistics(self) -> Row:

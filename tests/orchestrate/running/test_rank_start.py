@@ -138,3 +138,19 @@ def test_a_kept_module_is_to_others_as_from_its_source(cache: Path) -> None:
         "print(json.dumps([colorsys.__file__, source[:15], files, type(colorsys.__loader__).__name__]))"
     )
     assert seen == [colorsys.__file__, "def rgb_to_yiq(", True, "KeptLoader"]
+
+
+def test_modules_of_ranks_compile_no_names_of_types() -> None:
+    """The first text that Python compiles for ``typing`` takes a millisecond of every rank."""
+    seen = printed(
+        "import builtins\n"
+        "real, texts = compile, []\n"
+        "def noted(source, file, mode, *more, **named):\n"
+        "    texts.extend([source] if mode == 'eval' else [])\n"
+        "    return real(source, file, mode, *more, **named)\n"
+        "builtins.compile = noted\n"
+        "import omb_py.backends.mpi.session, omb_py.engine.measuring.measure, omb_py.orchestrate.running.rank_process\n"
+        "import omb_py.suites.pt2pt.two_ranks, omb_py.engine.native.translate\n"
+        "print(json.dumps(texts))"
+    )
+    assert seen == []
