@@ -21,7 +21,7 @@ class ClassCode:
     """Takes the place of ``exec`` in :mod:`dataclasses`: the code of a text that was met before is not compiled."""
 
     def __init__(self, program: str) -> None:
-        self._file = f"{_PYTHON}-{program}.classes"
+        self._file = f"{_PYTHON}-{program}.methods"
         self._kept = self._load()
         self._fresh: dict[str, bytes] = {}
 
