@@ -117,7 +117,7 @@ def _lines(nbytes: int) -> int:
 
 
 def rotated(program: Program, cache: int, most: int, halved: int = 0) -> Program:
-    """The program whose iteration i uses copy ``i % copies`` of every buffer. Raises UsageError."""
+    """The program whose iterations use the copies of every buffer in turn. Raises UsageError."""
     check_rotatable(program)
     # a product's matrices are computed with, not sent: they stay where they are
     plan = layout(tuple(b for b in program.buffers if b.name not in MATRICES), cache, most, halved)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from math import lcm
 from pathlib import Path
 from typing import Final
 
@@ -121,8 +120,9 @@ class Checker:
         variants = len(next(iter(self.programs.values())).stages[stage].variants) or 1
         timed = iteration == TIMED_LOOP
         for rank in self.worlds:
-            copies = self.programs[rank].stages[stage].copies
-            rows = slice(None) if timed else slice(iteration % copies, iteration % copies + 1)
+            of_stage = self.programs[rank].stages[stage]
+            copies, copy = of_stage.copies, of_stage.copy_at(iteration)
+            rows = slice(None) if timed else slice(copy, copy + 1)
             parts = [self._parts(rank, stage, iteration, turn) for turn in (range(variants) if timed else (iteration,))]
             for region, expected in (part for _, after in parts for part in after):
                 spoiled = expected.before if isinstance(expected, Laid) else partial(_complement, expected)
@@ -137,8 +137,7 @@ class Checker:
         what the first iteration put there. Bytes that do not travel keep what :meth:`fill` put there.
         """
         of_stage = self.programs[rank].stages[stage]
-        # a copy of the buffers, and those of a thread, are used by every so-many-th iteration
-        apart = lcm(of_stage.copies, of_stage.threads)
+        apart = of_stage.copies * of_stage.threads  # every so-many-th iteration is of one thread, in one copy
         first = -self.cell.sampling.warmup + (last + self.cell.sampling.warmup) % apart
         turns = range(len(of_stage.variants) or 1)
         sent = dict(part for turn in turns for part in self._parts(rank, stage, TIMED_LOOP, turn)[0])
@@ -165,11 +164,11 @@ class Checker:
         counts = np.zeros(next(iter(self.worlds.values())).size)
         at = iteration if last is None else last
         for rank, world in self.worlds.items():
-            copies = self.programs[rank].stages[stage].copies
+            of_stage = self.programs[rank].stages[stage]
             parts = self._parts(rank, stage, iteration, at)[1] if last is None else self._left(rank, stage, last)
             arrivals = Arrivals()
             for region, make in parts:
-                actual = _copies(runner, rank, region, copies)[at % copies]
+                actual = _copies(runner, rank, region, of_stage.copies)[of_stage.copy_at(at)]
                 expected = arrivals.expected(make, actual)
                 bad = count_wrong(expected, actual)
                 if bad and self.log:

@@ -38,7 +38,7 @@ class Region:
     nbytes: int
     stride: int = 0
     turn: int = 0
-    """In iteration i it starts ``i % copies * turn`` further on (:attr:`Stage.copies`)."""
+    """In iteration i it starts ``stage.copy_at(i) * turn`` further on (:meth:`Stage.copy_at`)."""
 
     def at(self, k: int) -> Region:
         """The region in pass `k` of its repeat, as a plain one."""
@@ -202,6 +202,10 @@ class Stage:
     outputs must be there afterwards. None: every step of the body is checked by itself."""
     slots: tuple[str, ...] = ()
     """Lap slots that come first and stay 0 where this rank has no such lap: every rank needs the same slots."""
+
+    def copy_at(self, iteration: int) -> int:
+        """Number of the copy that an iteration uses: each thread counts its own iterations, and takes all in turn."""
+        return iteration // self.threads % self.copies
 
     @property
     def laps(self) -> tuple[str, ...]:

@@ -134,6 +134,12 @@ def test_with_rotating_memory_every_copy_is_right_and_checked(ranks: int, bindin
                 assert (validated, wrong == 0) == (("flip" not in what,) * 2), what
 
 
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_with_rotating_memory_the_copies_of_every_thread_are_right(binding: str) -> None:
+    found = told(2, "multiple", "turning_threads")[f"turning_threads {binding}"][0]
+    assert len(found) == 3 and all(checked == [True, 0] for checked in found.values()), found
+
+
 @pytest.mark.slow
 def test_messages_of_more_than_2_gib() -> None:
     """With MPI-4's large counts every byte arrives; a library without them is named, with the missing function."""

@@ -22,6 +22,7 @@ from omb_py.engine.measuring.cache_rotation import (
     span_of,
     with_cache,
 )
+from omb_py.engine.native.threads import share, stages_of
 from omb_py.engine.native.translate import Arg, Machine
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
@@ -172,6 +173,14 @@ class TestBindings:
         loop = compile_stage(stage, lambda step, names, k: f"{names.bind(seen.append)}(c)", {})
         loop.run(-2, 5)
         assert seen == [i % 3 for i in range(-2, 3)]
+
+    def test_each_thread_takes_all_copies_in_turn(self) -> None:
+        stage = Stage((body(steps.barrier())[0],) * 3, threads=3, copies=4)
+        for thread, part in enumerate(stages_of(stage)):
+            seen: list[int] = []
+            loop = compile_stage(part, lambda step, names, k, of=seen: f"{names.bind(of.append)}(c)", {})
+            loop.run(*share(-4, 31, 3, thread))
+            assert seen == [stage.copy_at(i) for i in range(-4, 27) if i % 3 == thread]
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,20 @@ def turning(session: Any, binding: str) -> Any:
     return found
 
 
+def turning_threads(session: Any, binding: str) -> Any:
+    """``--cache rotate`` where threads share the iterations: validated."""
+    from omb_py.engine.measuring.cache_rotation import rotated
+
+    found = {}
+    if session.thread_level == "multiple":
+        for name, counts in (("latency_mt", "1:2"), ("latency_mt", "3:2"), ("allreduce_mt", "1:2")):
+            kind = find(name)
+            few = replace(kind, program=lambda w, c, of=kind.program: rotated(of(w, c), 1024, 4))
+            done = measure(session, few, checked_cell(name, "mpi", binding, 256, 15, thread_counts=counts))
+            found[f"{name} {counts}"] = [done.validated, done.wrong_bytes]
+    return found
+
+
 ROUNDS = 5
 """Iterations with each kind of synchronisation."""
 
@@ -218,7 +232,19 @@ def synchronised(session: Any, binding: str) -> Any:
 
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
     f.__name__: f
-    for f in (facts, reductions, overlap, rotating, served, neighbors, corrupted, turning, synchronised, failing)
+    for f in (
+        facts,
+        reductions,
+        overlap,
+        rotating,
+        served,
+        neighbors,
+        corrupted,
+        turning,
+        turning_threads,
+        synchronised,
+        failing,
+    )
 }
 """`failing` stands last: what MPI guarantees after an error is little."""
 
