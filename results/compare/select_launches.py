@@ -12,7 +12,7 @@ from pathlib import Path
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
 from omb_py.results.compare.tags import leave_unusual_phases_out
-from omb_py.results.dialects.log_files import logs_in, read_log
+from omb_py.results.dialects.log_files import logs_in, read_log, without_files
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.store.filters import TAGS, Filter, parse_filter
 from omb_py.results.store.journal import FOLDER as JOURNALS
@@ -164,13 +164,26 @@ def _rows(word: str, store: Path, on_skip: OnSkip | None, more: Sequence[str] = 
             f"compare tag=file={Path(word).name}"
         )
     if not equals and ("/" in word or is_store(word)):
-        return Path(word), _load(Path(word), on_skip, more)
-    check_store(store)
+        rows = _load(Path(word), on_skip, more)
+        if not rows and not (Path(word) / JOURNALS).exists():
+            raise UsageError(without_files(word))
+        return Path(word), rows
     if not equals:
-        return store, _load(store, on_skip, more, run_id=find_run(store, word, on_skip=pass_over))
+        return store, _load(store, on_skip, more, run_id=_run(word, store))
+    check_store(store)
     if not value:
         raise UsageError(f"{word!r} has no value: write {name}=VALUE, or tag=K=V")
     return store, _load(store, on_skip, more, **parse_filter(word).arguments())
+
+
+def _run(word: str, store: Path) -> str:
+    try:
+        check_store(store)
+        return find_run(store, word, on_skip=pass_over)
+    except UsageError:
+        if Path(word).is_dir():  # neither a run's name nor a folder with launches or logs
+            raise UsageError(without_files(word)) from None
+        raise
 
 
 def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filters: object) -> list[Row]:

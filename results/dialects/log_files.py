@@ -25,6 +25,12 @@ def logs_below(folder: str) -> list[str]:
     return [name for each in folders for name in logs_in(each)]
 
 
+def without_files(folder: str) -> str:
+    """What is wrong with a folder that has no file of its own."""
+    below = next((os.path.dirname(name) for name in logs_below(folder)), "")
+    return f"{folder} is a folder without files" + (f": name one of its folders, as {below}" if below else "")
+
+
 def read_log(source: str) -> tuple[bytes, float]:
     """The content of a file, or of standard input, and when it was last changed, in seconds since 1970.
 

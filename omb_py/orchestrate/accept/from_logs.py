@@ -24,7 +24,7 @@ from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.accept.criteria import PLACED, Case
 from omb_py.results.accept.judge import Evidence, close, correlation_of, judge
 from omb_py.results.accept.report import AcceptReport, Incident
-from omb_py.results.dialects.log_files import logs_below, read_log
+from omb_py.results.dialects.log_files import logs_below, read_log, without_files
 from omb_py.results.dialects.reading import Problem
 from omb_py.results.dialects.storing import ImportOptions, complete_row, store_bytes
 from omb_py.results.store.keys import digest
@@ -124,7 +124,7 @@ def _files(sources: Sequence[str]) -> list[str]:
             continue
         own = logs_below(source)
         if not own:
-            raise UsageError(f"{source} is a folder without files")
+            raise UsageError(without_files(source))
         files += own
     return files
 

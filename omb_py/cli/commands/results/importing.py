@@ -17,7 +17,7 @@ from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.dialects.interleaved_logs import LogFile, NamePattern, parse_pattern, store_interleaved
-from omb_py.results.dialects.log_files import STDIN, logs_in, read_log
+from omb_py.results.dialects.log_files import STDIN, logs_in, read_log, without_files
 from omb_py.results.dialects.storing import Imported, ImportOptions, check_benchmark, columns_of, store_bytes
 from omb_py.results.units import counted
 
@@ -112,7 +112,7 @@ def _files_of(source: str) -> list[str]:
         return [source]
     files = logs_in(source)
     if not files:
-        raise UsageError(f"{source} is a folder without files")
+        raise UsageError(without_files(source))
     return files
 
 

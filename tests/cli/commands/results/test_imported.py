@@ -195,6 +195,11 @@ def test_two_folders_of_logs_are_two_sides(run: Run) -> None:
     [
         ("compare old", "old is a folder of logs, which is one side: name the other too, as NEW"),
         ("compare old junk", "no file of junk is a log that a reader knows: omb-py results import FILE says why"),
+        ("compare old empty", "empty is a folder without files"),
+        ("compare old ./empty", "./empty is a folder without files"),
+        ("compare old above", "above is a folder without files: name one of its folders, as above/below"),
+        ("compare old ./above", "./above is a folder without files: name one of its folders, as ./above/below"),
+        ("results import above", "above is a folder without files: name one of its folders, as above/below"),
         ("compare --trust-sides latency --set NEW:A=1", "--trust-sides is for sides that are stored"),
         ("compare --trust-sides --run true", "--trust-sides is for sides that are stored"),
     ],
@@ -203,5 +208,8 @@ def test_folders_that_are_no_sides(run: Run, line: str, reason: str) -> None:
     folder("old", 1.0, 1)
     Path("junk").mkdir()
     Path("junk", "a.txt").write_text("nothing\n")
+    Path("empty").mkdir()
+    Path("above").mkdir()
+    folder("above/below", 1.0, 1)
     code, _, err = run(line)
     assert code == 2 and reason in err and "Traceback" not in err
