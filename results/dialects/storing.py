@@ -27,7 +27,10 @@ from omb_py.results.store.write import check_writable, to_table, write_launch
 
 IMPORTED = "import"
 """Ids of imported runs start with it."""
-_FIXED = frozenset({"run_id", "launch_id", "launch_index", "schema_version", "source", "comparability_key"})
+_FIXED = frozenset(
+    "run_id launch_id launch_index started_at schema_version source comparability_key environment_key".split()
+)
+_MEASURED = frozenset("value ess sync_limited algbw_gbps busbw_gbps bw_formula validated wrong_bytes".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,10 @@ class Imported:
 
 def columns_of(assignments: Mapping[str, str]) -> ImportedRow:
     """Convert ``COLUMN=VALUE`` to the columns' types. Raises UsageError when a column or value is wrong."""
-    known = [name for name in schema.SCALARS if name not in _FIXED and not name.endswith("_us") and name != "value"]
+    known = [name for name in schema.SCALARS if name not in _FIXED | _MEASURED and not name.endswith("_us")]
     for name in assignments:
+        if name == "started_at":
+            raise UsageError("--set started_at=TIME: say --started-at TIME")
         if name not in known:
             raise UsageError(f"--set takes a column that describes a launch, not {name!r}: {nearest(name, known)}")
     return {name: typed(schema.BY_NAME[name], value) for name, value in assignments.items()}

@@ -257,6 +257,8 @@ def typed(column: schema.Column, value: object) -> object:
 
     kind = schema.arrow_type(column.kind)
     try:
+        if column.kind == "time":
+            return schema.in_utc(value)
         if isinstance(value, str) and column.kind != "string":
             return pa.scalar(value).cast(kind).as_py()
         return pa.scalar(value, type=kind).as_py()

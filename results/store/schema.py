@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -102,6 +102,14 @@ SCALARS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.kind not in ("floa
 def blank_row() -> Row:
     """A row in which every column is None."""
     return cast(Row, dict.fromkeys(NAMES))
+
+
+def in_utc(value: object) -> datetime:
+    """A time in UTC, from ISO text or a datetime; without a zone it counts as UTC. Raises ValueError."""
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(moment, datetime):
+        raise ValueError(f"not a time: {value!r}")
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def value_of(row: Row, column: str) -> Any:

@@ -183,19 +183,15 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _time(value: object) -> datetime:
-    """A time in UTC, from ISO text or a datetime; without a zone it counts as UTC."""
-    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    if not isinstance(moment, datetime):
-        raise ValueError(f"not a time: {value!r}")
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
 def _items(value: object) -> object:
     return list(value.items()) if isinstance(value, Mapping) else value
 
 
-_ARROW_VALUES: Mapping[schema.Kind, Callable[[object], object]] = {"time": _time, "numbers": _items, "texts": _items}
+_ARROW_VALUES: Mapping[schema.Kind, Callable[[object], object]] = {
+    "time": schema.in_utc,
+    "numbers": _items,
+    "texts": _items,
+}
 """Kind of a column -> how its values become Arrow's; the others do by themselves."""
 
 

@@ -193,7 +193,8 @@ class TestLoad:
         assert len(load(store, date="2026-11-22")) == 1
         assert len(load(store, benchmark="allreduce", size_bytes="2", validated="true")) == 1
         assert load(store, value="4").iloc[0]["size_bytes"] == 4
-        assert len(load(store, started_at="2026-11-22T00:00:00Z")) == 1
+        for written in ("2026-11-22T00:00:00Z", "2026-11-22 00:00:00", "2026-11-22T01:00:00+01:00", "2026-11-22"):
+            assert len(load(store, started_at=written)) == 1, written
         assert len(load(store, benchmark=[])) == 0
 
     def test_filters_by_tags(self, tmp_path, make_row) -> None:
