@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -43,6 +43,9 @@ from omb_py.results.store.redact import allowed_environment, redact_words
 KNOWN = 3
 """Latest version of the file that can be read."""
 
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"\s*,?\s*")
+_RESULTS = re.compile(r'"results"\s*:\s*\[')
 _PLACES = (("out_of_place", False), ("in_place", True))
 
 
@@ -55,12 +58,20 @@ class NcclJson:
         return text.lstrip()[:1] == "{" and '"nccl_version"' in text
 
     def read_whole(self, text: str, context: Context) -> Parsed:
-        try:
-            return Parsed([_table(_object(load(text), "the file"), context)])
-        except BadJson as error:
-            return Parsed(problems=[Problem(error.line, str(error))])
-        except BadTable as error:
-            return Parsed(problems=[Problem(1, f"{self.name} left out: {error}")])
+        parsed, values = Parsed(), JsonValues(text)
+        while values.comes():
+            try:
+                line, document = values.value()
+            except BadJson as error:
+                parsed.problems.append(Problem(error.line, str(error)))
+                line, document = values.line, _before_the_cut(values.rest())
+                if document is None:
+                    break
+            try:
+                parsed.add(Parsed([_table(_object(document, "the file"), context)]))
+            except BadTable as error:
+                parsed.problems.append(Problem(line, f"{self.name} left out: {error}"))
+        return parsed
 
 
 class BadJson(Exception):
@@ -73,8 +84,69 @@ class BadJson(Exception):
 
 def load(text: str) -> Any:
     """Parse a JSON text. Raises BadJson."""
+    return _parsed(json.loads, text)
+
+
+class JsonValues:
+    """Reads JSON values that stand one behind the other, up to where the text is damaged."""
+
+    def __init__(self, text: str, at: int = 0) -> None:
+        self._text, self._at = text, at
+        self.line = 1 + text.count("\n", 0, at)
+
+    def comes(self) -> str:
+        """The character that comes next, behind blanks and a comma; empty at the end."""
+        self._go(_BETWEEN.match(self._text, self._at).end())  # type: ignore[union-attr]
+        return self._text[self._at : self._at + 1]
+
+    def value(self) -> tuple[int, Any]:
+        """The value that comes next, and its first line. Raises BadJson."""
+        value, end = _parsed(_DECODER.raw_decode, self._text, self._at)
+        line = self.line
+        self._go(end)
+        return line, value
+
+    def items(self) -> tuple[list[tuple[int, Any]], BadJson | None]:
+        """The values of a list, from its bracket on, and what ends it early, if anything does."""
+        items: list[tuple[int, Any]] = []
+        self._go(self._at + 1)
+        try:
+            while self.comes() not in ("]", ""):
+                items.append(self.value())
+        except BadJson as error:
+            return items, error
+        if not self.comes():
+            return items, BadJson(self.line, "not whole JSON: the file ends within a list")
+        self._go(self._at + 1)
+        return items, None
+
+    def rest(self) -> str:
+        """What was not read yet; nothing of it comes any more."""
+        rest = self._text[self._at :]
+        self._go(len(self._text))
+        return rest
+
+    def _go(self, at: int) -> None:
+        self.line += self._text.count("\n", self._at, at)
+        self._at = at
+
+
+def _before_the_cut(text: str) -> Entry | None:
+    """nccl-tests' file as if it ended with its last whole result, as that of a run which was killed; None without."""
+    results = _RESULTS.search(text)
+    if results is None:
+        return None
     try:
-        return json.loads(text)
+        head = load(text[: results.end()] + "]}")
+    except BadJson:
+        return None
+    items, _ = JsonValues(text, results.end() - 1).items()
+    return {**head, "results": [value for _, value in items]} if items and isinstance(head, Mapping) else None
+
+
+def _parsed(parse: Callable[..., Any], *given: object) -> Any:
+    try:
+        return parse(*given)
     except json.JSONDecodeError as error:
         raise BadJson(error.lineno, f"not whole JSON: column {error.colno}: {error.msg.lower()}") from None
     except (ValueError, RecursionError):
@@ -232,15 +304,20 @@ class RcclCsv:
         lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
         head = [word.strip().lower() for word in lines[0][1].split(",")]
         cells: list[tuple[int, Values]] = []
-        try:
-            for i, line in lines[1:]:
-                cells.append((i, _zipped(head, next(csv.reader([line], skipinitialspace=True)))))
-        except (BadTable, csv.Error, StopIteration) as error:
-            return Parsed(problems=[Problem(i, f"{self.name} left out: {error or 'no row'}")])
+        problems: list[Problem] = []
         last = lines[-1][1].rstrip()  # its last word is quoted, so an odd or missing quote shows that it is cut off
         if '"' in text and not text.endswith(("\n", "\r")) and (last.count('"') % 2 or not last.endswith('"')):
-            return Parsed(problems=[Problem(lines[-1][0], f"{self.name} left out: the file ends within the row")])
-        return _tables(cells, self.name, lines[0][0])
+            problems.append(Problem(lines.pop()[0], "row left out: the file ends within the row"))
+        for i, line in lines[1:]:
+            try:
+                cells.append((i, _zipped(head, next(csv.reader([line], skipinitialspace=True)))))
+            except (BadTable, csv.Error, StopIteration) as error:
+                problems.append(Problem(i, f"row left out: {error or 'no row'}"))
+        if not cells and not problems:
+            problems.append(Problem(lines[0][0], f"{self.name} left out: no rows"))
+        parsed = Parsed(problems=problems)
+        parsed.add(_tables(cells, self.name))
+        return parsed
 
 
 class RcclJson:
@@ -252,32 +329,29 @@ class RcclJson:
         return text.lstrip()[:1] in ("[", "{") and '"algBw"' in text and '"inPlace"' in text
 
     def read_whole(self, text: str, context: Context) -> Parsed:
-        try:
-            entries = self._list(text) if text.lstrip().startswith("[") else self._lines(text)
-        except BadJson as error:
-            return Parsed(problems=[Problem(error.line, f"{self.name} left out: {error}")])
+        values, bad = JsonValues(text), None
+        parts: list[list[tuple[int, object]]] = [[]]
+        while bad is None and (comes := values.comes()):
+            if comes == "[":
+                items, bad = values.items()
+                parts.append(items)
+                continue
+            try:
+                parts[-1].append(values.value())
+            except BadJson as error:
+                bad = error
+        parsed = Parsed(problems=[Problem(bad.line, f"{self.name}: {bad}")] if bad else [])
+        for entries in filter(None, parts):
+            parsed.add(self._launch(entries))
+        return parsed
+
+    def _launch(self, entries: Sequence[tuple[int, object]]) -> Parsed:
         cells = []
         for i, entry in entries:
             if not isinstance(entry, Mapping):
                 return Parsed(problems=[Problem(i, f"{self.name} left out: an entry is no object")])
             cells.append((i, {str(key).lower().lstrip("#"): str(value) for key, value in entry.items()}))
-        return _tables(cells, self.name, 1)
-
-    @staticmethod
-    def _list(text: str) -> list[tuple[int, object]]:
-        content = load(text)
-        return list(enumerate(content if isinstance(content, list) else [content], 2))
-
-    @staticmethod
-    def _lines(text: str) -> list[tuple[int, object]]:
-        entries = []
-        for i, line in enumerate(text.splitlines(), 1):
-            if line.strip():
-                try:
-                    entries.append((i, load(line)))
-                except BadJson as error:
-                    raise BadJson(i, str(error)) from None
-        return entries
+        return _tables(cells, self.name)
 
 
 def _zipped(head: Sequence[str], words: Sequence[str]) -> Values:
@@ -290,10 +364,8 @@ def _zipped(head: Sequence[str], words: Sequence[str]) -> Values:
     return cells | {"name": cells.get("name") or cells.get("collective", "")}
 
 
-def _tables(cells: Sequence[tuple[int, Values]], form: str, first: int) -> Parsed:
+def _tables(cells: Sequence[tuple[int, Values]], form: str) -> Parsed:
     """A table for each run of consecutive entries of one collective."""
-    if not cells:
-        return Parsed(problems=[Problem(first, f"{form} left out: no rows")])
     parsed, start = Parsed(), 0
     for end in range(1, len(cells) + 1):
         if end < len(cells) and cells[end][1].get("name") == cells[start][1].get("name"):

@@ -196,9 +196,26 @@ class TestJson:
         assert "hunter2" not in json.dumps(facts)
         assert to_rows(load_table(tmp_path))[0]["started_at"].startswith("2026-07-09T10:11:12")
 
-    def test_a_file_that_ends_early(self) -> None:
-        found = read(texts.JSON[:-200])
-        assert not found.tables and found.problems[0].line == 11 and "not whole JSON" in str(found.problems[0])
+    @pytest.mark.parametrize("whole", [1, 2])
+    def test_of_a_file_that_ends_early_the_whole_results_are_read(self, whole: int) -> None:
+        result = texts.JSON[texts.JSON.index('{"size"') : texts.JSON.index("}],") + 1]
+        text = texts.JSON.replace(result, f"{result},\n{result.replace('1024', '2048').replace('128', '256')}")
+        ends = {1: text.index('"size":2048') + 60, 2: text.index('"out_of_bounds"') + 9}
+        found = read(text[: ends[whole]])
+        [table] = found.tables
+        assert [row["bytes_total"] for row in table.rows] == [1024, 1024, 2048, 2048][: 2 * whole]
+        assert table.started_at == "2026-07-09T10:11:12" and table.rows[0]["ranks"] == 2
+        [problem] = found.problems
+        assert "not whole JSON" in str(problem)
+
+    def test_of_a_file_that_ends_before_its_results_nothing_is_read(self) -> None:
+        found = read(texts.JSON[:500])
+        assert not found.tables and "not whole JSON" in str(found.problems[0])
+
+    def test_files_that_were_put_together_are_a_launch_each(self) -> None:
+        found = read(texts.JSON + texts.JSON.replace("2026-07-09 10:11:12", "2026-07-10 10:11:12"))
+        assert not found.problems and [table.launch for table in found.tables] == [0, 1]
+        assert [table.started_at for table in found.tables] == ["2026-07-09T10:11:12", "2026-07-10T10:11:12"]
 
     @pytest.mark.parametrize(
         ("old", "new", "says"),
@@ -256,9 +273,19 @@ class TestRccl:
         [(texts.RCCL_CSV[:-20], 3), (texts.RCCL_JSON_LINES[:-20], 2), (texts.RCCL_JSON[:-20], 3)],
         ids=["csv", "lines", "json"],
     )
-    def test_a_file_that_ends_early(self, text: str, line: int) -> None:
+    def test_of_a_file_that_ends_early_the_whole_rows_are_read(self, text: str, line: int) -> None:
         found = read(text)
-        assert not found.tables and found.problems[0].line == line
+        assert [len(table.rows) for table in found.tables] == [1] and [each.line for each in found.problems] == [line]
+
+    def test_a_damaged_row_of_csv_is_left_out_alone(self) -> None:
+        lines = texts.RCCL_CSV.splitlines(keepends=True)
+        found = read("".join([*lines[:2], '0,"AllRed\n', lines[2]]))
+        assert [len(table.rows) for table in found.tables] == [2]
+        assert [str(each) for each in found.problems] == ["line 3: row left out: 2 of 13 columns"]
+
+    def test_lists_that_were_put_together(self) -> None:
+        found = read(texts.RCCL_JSON + texts.RCCL_JSON)
+        assert not found.problems and [(table.launch, len(table.rows)) for table in found.tables] == [(0, 2), (1, 2)]
 
 
 class TestOurOwnText:
