@@ -5,6 +5,7 @@
     OmbError
     ├── UsageError         2   bad input: one line with the nearest valid choice
     ├── EnvironmentProblem 3   the environment cannot do it: what to install or set
+    │   ├── NotStored      3   the store cannot be written: where what was finished is kept
     │   └── LaunchFailed   3   a launch died, hung or never joined: which rank and host
     │       └── NotBegun   3   the launcher failed before any rank began; another try may work
     ├── CannotDecide       4   no measurement could decide: what is needed first
@@ -54,6 +55,10 @@ class EnvironmentProblem(OmbError):
     """This machine or job cannot do what was asked; the message says why and what to do."""
 
     exit_code = ENVIRONMENT
+
+
+class NotStored(EnvironmentProblem):
+    """The store cannot be written, for instance on a full disk: no rank, side or candidate is at fault."""
 
 
 class LaunchFailed(EnvironmentProblem):

@@ -133,7 +133,8 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
     words, code = _translated(words), OK
     for number in range(reports):
         own = replace(options, seed=None if options.seed is None else options.seed + number)
-        report = against_itself(_requests(words, own), own.rules, own.launches, own.budget_s)
+        resume = options.resume if number == 0 else None
+        report = against_itself(_requests(words, own), own.rules, own.launches, resume, own.budget_s)
         report_code = exit_code(report, own.strict)
         if reports > 1 and own.form == "table" and report_code == OK and number < reports - 1:
             keep(report, own.folder)  # the last and those with an alarm are shown whole

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, cast
 
-from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.errors import EnvironmentProblem, NotStored, UsageError
 from omb_py.grammar.json_values import JsonObject
 from omb_py.results.store import schema
 from omb_py.results.store.row import Row
@@ -54,7 +54,7 @@ class Journal:
             header: ``run_id``, ``started_at`` and ``provenance`` of the launch; other entries are kept too.
 
         Raises:
-            EnvironmentProblem: the store cannot be written.
+            NotStored: the store cannot be written.
             ValueError: this launch already has a journal.
         """
         self.store = Path(store)
@@ -73,7 +73,7 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
         except OSError as error:
-            raise EnvironmentProblem(f"cannot write the journal {str(self.path)!r}: {reason(error)}") from error
+            raise NotStored(f"cannot write the journal {str(self.path)!r}: {reason(error)}") from error
         self._size = 0
         self._broken = False
         try:
@@ -93,14 +93,14 @@ class Journal:
             with contextlib.suppress(OSError):
                 os.unlink(hidden)
             if isinstance(error, OSError):
-                raise EnvironmentProblem(f"cannot write the journal {str(self.path)!r}: {reason(error)}") from error
+                raise NotStored(f"cannot write the journal {str(self.path)!r}: {reason(error)}") from error
             raise
 
     def append(self, row: Row) -> None:
         """Write a finished cell. It is on disk when this returns.
 
         Raises:
-            EnvironmentProblem: the cell could not be written; earlier ones are still there.
+            NotStored: the cell could not be written; earlier ones are still there.
             ValueError: the row does not fit the schema.
         """
         (complete,) = self._checked([row])
@@ -123,7 +123,7 @@ class Journal:
         return complete
 
     def provenance(self, facts: Mapping[str, object]) -> None:
-        """Replace the provenance of the header. Raises EnvironmentProblem when it cannot be written."""
+        """Replace the provenance of the header. Raises NotStored when it cannot be written."""
         self._line({"provenance": dict(facts)})
         self._provenance = dict(facts)
 
@@ -134,15 +134,15 @@ class Journal:
             The Parquet file, or None when no cell was appended.
 
         Raises:
-            EnvironmentProblem: the file could not be written. The journal stays, and the message says how to recover.
+            NotStored: the file could not be written. The journal stays, and the message says how to recover.
         """
         path: Path | None = None
         if self.cells:
             try:
                 path = write_launch(self.store, self._rows, self._provenance, self._blocks)
-            except EnvironmentProblem as error:
+            except NotStored as error:
                 self.close()
-                raise EnvironmentProblem(f"{error}; {self._kept()}") from error
+                raise NotStored(f"{error}; {self._kept()}") from error
         # removed before the lock is released, so that no recovery takes it
         with contextlib.suppress(OSError):
             self.path.unlink()
@@ -164,6 +164,8 @@ class Journal:
         self.close()
 
     def _kept(self) -> str:
+        if not self.cells:
+            return "no cell of this launch was finished: make room, then start again"
         cells = "1 finished cell is" if self.cells == 1 else f"{self.cells} finished cells are"
         if not self.path.exists():
             return f"{cells} only on the screen: somebody removed {self.path} while the launch ran"
@@ -171,7 +173,7 @@ class Journal:
 
     def _line(self, value: Mapping[str, object]) -> None:
         if self._broken or self._handle < 0:
-            raise EnvironmentProblem(f"the journal is closed; {self._kept()}")
+            raise NotStored(f"the journal is closed; {self._kept()}")
         data = json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
         try:
             written = os.write(self._handle, data)
@@ -183,9 +185,7 @@ class Journal:
             os.fsync(self._handle)
         except OSError as error:
             self._take_back()
-            raise EnvironmentProblem(
-                f"cannot write the journal {str(self.path)!r}: {reason(error)}; {self._kept()}"
-            ) from error
+            raise NotStored(f"cannot write the journal {str(self.path)!r}: {reason(error)}; {self._kept()}") from error
         self._size += len(data)
 
     def _take_back(self) -> None:

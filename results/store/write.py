@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omb_py.errors import EnvironmentProblem
+from omb_py.errors import EnvironmentProblem, NotStored
 from omb_py.results.store import footer, schema
 from omb_py.results.store.row import Row
 
@@ -74,7 +74,7 @@ def write_launch(
         The file. A file of the same launch is replaced.
 
     Raises:
-        EnvironmentProblem: the disk is full, or the folder cannot be written.
+        NotStored: the disk is full, or the folder cannot be written.
         ValueError: the rows are not of one launch, or a column is unknown, missing or of the wrong type.
     """
     tables = _pieces(rows, blocks)
@@ -88,7 +88,7 @@ def write_launch(
     try:
         write_atomically(target, parquet(table, more=tables))
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write {str(target)!r}: {reason(error)}") from error
+        raise NotStored(f"cannot write {str(target)!r}: {reason(error)}") from error
     return target
 
 

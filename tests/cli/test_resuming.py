@@ -79,7 +79,7 @@ def test_what_cannot_go_on_by_itself(line: str, why: str, store: Path) -> None:
 
 
 def test_the_commands_with_resume_are_those_with_the_option() -> None:
-    assert {name for name in OURS if takes_resume(name)} == {"run", "compare", "accept", "tune"}
+    assert {name for name in OURS if takes_resume(name)} == {"run", "compare", "aa", "accept", "tune"}
     assert not takes_resume("latency") and not takes_resume("no-such")
 
 

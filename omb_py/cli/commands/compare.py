@@ -105,6 +105,10 @@ def aa_command() -> click.Command:
             *_design(),
             *measuring_report_options(),
             table_option("store"),
+            resume_option(
+                "Resume the report that was interrupted, as of compare; it is the first of --reports. "
+                "(default: a new one)"
+            ),
             debug_option(),
         ],
         callback=_aa,

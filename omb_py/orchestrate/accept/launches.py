@@ -59,6 +59,8 @@ class AcceptLaunches:
         self.run, self.log, self.missing, self.skips = run, log, missing, skips
         self.plans: Sequence[LaunchPlan] = ()
         self.next_index = log.next_index
+        self.measured = bool(log.rows)
+        """Whether the store has a cell by which ``--resume`` knows this run."""
         self.seen = Seen(files=dict.fromkeys(map(str, log.files)))
         self.here: set[str] = set()
         """Nodes of the launches of this session; those of a resumed run may be others."""
@@ -129,6 +131,7 @@ class AcceptLaunches:
             last = max(*run.finished, *(plan.index for plan in numbered), last)
         finally:
             self._see(run, kept.rows)
+            self.measured |= bool(kept.rows)
         self.next_index = max(last, self.next_index - 1) + 1
         rows = known + kept.rows
         lost = self._lost(plans, {key_of_row(row) for row in rows}, self.skips[before:], phase != CORRECTNESS)

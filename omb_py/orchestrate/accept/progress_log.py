@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.errors import NotStored, UsageError
 from omb_py.options.request import NEWEST, SuitePosition
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, stored_run
@@ -125,7 +125,7 @@ class ProgressLog:
                 # the log must survive a machine that goes down
                 os.fsync(out.fileno())
         except OSError as error:
-            raise EnvironmentProblem(f"cannot write {str(self.path)!r}: {error.strerror}") from error
+            raise NotStored(f"cannot write {str(self.path)!r}: {error.strerror}") from error
 
 
 def _ends_with_newline(file: BinaryIO) -> bool:

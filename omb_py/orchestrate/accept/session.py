@@ -190,7 +190,7 @@ class _Acceptance:
             self.log.begin(begun)
         self.launches = AcceptLaunches(self.run, self.log, self.evidence.missing, self.skips)
         self._plan(requests := self._without_missing_nodes(requests, out))
-        with resumable(lambda: kept_text(self.run, resumes=True), self.run, resumes=lambda: True):
+        with resumable(self._kept, self.run, resumes=lambda: self.launches.measured):
             out.verdicts = self._measured(requests, out)
         seen = self.launches.seen
         before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
@@ -217,6 +217,9 @@ class _Acceptance:
         if seen.launches:
             self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
         return out
+
+    def _kept(self) -> str:
+        return kept_text(self.run, self.launches.measured, resumes=True)
 
     def _plan(self, requests: Sequence[CheckedRequest]) -> None:
         """Plan the launches and what they decide. Raises UsageError where no entry measures what a criterion needs."""

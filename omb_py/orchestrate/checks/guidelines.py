@@ -152,7 +152,7 @@ def _check(
     run.note(
         f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {fit[0].request.repetition.launches} launches"
     )
-    with resumable(lambda: kept_text(run) if run.cells else "", run):
+    with resumable(lambda: kept_text(run, bool(run.cells)), run):
         report = _rounds(run, kept, plans, rules, launches, within_s)
     return replace(report, skipped=skipped, run_id=run.run_id, seed=run.seed)
 
@@ -209,7 +209,7 @@ def _make(run: Run, plans: Sequence[LaunchPlan], number: int, until: float | Non
             raise
         except OmbError as error:  # bad input stays bad input, also if only the ranks can see it
             kind = UsageError if isinstance(error, UsageError) else EnvironmentProblem
-            kept = kept_text(run) if run.cells else "nothing was measured"
+            kept = kept_text(run, bool(run.cells))
             raise kind(f"{error}. {kept[:1].upper()}{kept[1:]}") from None
         number += 1
     return number

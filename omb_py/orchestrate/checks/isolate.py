@@ -21,6 +21,7 @@ from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.resolution import resolve
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.run import finish, new_run, say_busy, start
 from omb_py.orchestrate.running.suite_run import run_apart
 from omb_py.results.checks import links
@@ -69,7 +70,8 @@ class GroupSearch:
         run = new_run(request, [])
         say_busy(run)
         try:
-            return self._searched(run, leaves)
+            with resumable(lambda: kept_text(run, bool(run.cells)), run):
+                return self._searched(run, leaves)
         finally:
             finish(run)
 

@@ -27,6 +27,7 @@ from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.resolution import resolve
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.run import finish, new_run, say_busy, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.results.checks import links
@@ -82,16 +83,17 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
     say_busy(run)
     members = tuple(range(ranks))
     try:
-        first = measured_pairs(run, request, design, members, PARTS[0])
-        suspects = tuple(links.suspects(first.units, ranks, fresh=first.fresh, hosts=first.hosts))
-        repeat, outcomes = None, {}
-        if suspects:
-            effects = [links.take_apart(links.usual_value(v, first.fresh)[0], ranks) for v in first.units.values()]
-            members = links.again(suspects, effects)
-            nodes = f"{len(members)} of {ranks} nodes" if len(members) < ranks else f"all {ranks} nodes"
-            run.note(f"{_counted(suspects)} measured again, in launches of their own, among {nodes}")
-            repeat = measured_pairs(run, request, design, members, PARTS[1])
-            outcomes = links.confirm(suspects, repeat.units, members, fresh=repeat.fresh)
+        with resumable(lambda: kept_text(run, bool(run.cells)), run):
+            first = measured_pairs(run, request, design, members, PARTS[0])
+            suspects = tuple(links.suspects(first.units, ranks, fresh=first.fresh, hosts=first.hosts))
+            repeat, outcomes = None, {}
+            if suspects:
+                effects = [links.take_apart(links.usual_value(v, first.fresh)[0], ranks) for v in first.units.values()]
+                members = links.again(suspects, effects)
+                nodes = f"{len(members)} of {ranks} nodes" if len(members) < ranks else f"all {ranks} nodes"
+                run.note(f"{_counted(suspects)} measured again, in launches of their own, among {nodes}")
+                repeat = measured_pairs(run, request, design, members, PARTS[1])
+                outcomes = links.confirm(suspects, repeat.units, members, fresh=repeat.fresh)
     finally:
         finish(run)
     return PairSweep(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, outcomes)

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from omb_py.backends.registry import in_process
-from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
+from omb_py.errors import EnvironmentProblem, Interrupted, NotStored, OmbError, UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
 from omb_py.orchestrate.compare.measurer import ResumableMeasurer
@@ -129,11 +129,9 @@ class Measurer(ResumableMeasurer):
             try:
                 with simulated_in(self.sides[side].where, plan.backend):
                     start_on_nodes(run, plan)
-            except (Interrupted, NodesLost):
+            except (Interrupted, NodesLost, NotStored):
                 raise
             except OmbError as error:
-                if run.broken:
-                    raise
                 waiting += self._without(side, error, whole, left, run.finished.get(plan.index))
             finally:
                 self.main.files += run.files
@@ -288,7 +286,8 @@ def compare_once(
         raise
     except OmbError as error:
         run.ended_early("failed")
-        text = f"side {measurer.current} is broken: {error}. {_kept_text(measurer)}"
+        side = "" if isinstance(error, NotStored) else f"side {measurer.current} is broken: "
+        text = f"{side}{error}. {_kept_text(measurer)}"
         raise EnvironmentProblem(text).of_run(run.run_id) from None
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), measurer.rules, kind)
     report.run_id, report.seed = run.run_id, run.seed
@@ -353,13 +352,15 @@ def _declared(
 
 
 def against_itself(
-    checked: Sequence[CheckedRequest], rules: CompareRules, launches: int, budget_s: float | None = None
+    checked: Sequence[CheckedRequest],
+    rules: CompareRules,
+    launches: int,
+    resume: str | None = None,
+    budget_s: float | None = None,
 ) -> CompareReport:
     """Compare a library with itself (A against A) to measure the false alarms. Raises as :func:`compare`."""
-    where = RankEnvironment()
-    return compare(
-        {side: SideRun(side, tuple(checked), where, "") for side in SIDES}, rules, launches, AA, budget_s=budget_s
-    )
+    sides = {side: SideRun(side, tuple(checked), RankEnvironment(), "") for side in SIDES}
+    return compare(sides, rules, launches, AA, resume, budget_s)
 
 
 def _on(nodes: NodesLeft, spec: SideRun) -> SideRun:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 import omb_py
 from omb_py.engine.measuring.cell_result import CellResult, PairRound
 from omb_py.engine.rank.link import Message
-from omb_py.errors import EnvironmentProblem
 from omb_py.grammar.graphs import has_repeated_neighbors
 from omb_py.grammar.json_values import JsonObject, JsonValue
 from omb_py.options.request import Request
@@ -86,8 +84,6 @@ class Run:
     """Sweeps that ended at a row that did not validate."""
     lacking: dict[tuple[int, int], str] = field(default_factory=dict)
     """(index of the launch, sweep) that the ranks' library cannot run -> the reason."""
-    broken: bool = False
-    """Whether storing results has failed."""
     note: Callable[[str], None] = lambda text: None
     on_round: Callable[[PairRound, Sequence[str]], None] = lambda finished, hosts: None
     """Called with every finished round of pairs and the hosts of all ranks."""
@@ -170,12 +166,11 @@ class Collector:
         self.run.command.begun = True
         if self.run.request.store is None:
             return
-        with self._keeping():
-            if self.journal is None:
-                header = {"run_id": self.run.run_id, "started_at": self.started_at, "provenance": self.provenance}
-                self.journal = Journal(self.run.request.store, self.launch_id, header)
-            else:
-                self.journal.provenance(self.provenance)
+        if self.journal is None:
+            header = {"run_id": self.run.run_id, "started_at": self.started_at, "provenance": self.provenance}
+            self.journal = Journal(self.run.request.store, self.launch_id, header)
+        else:
+            self.journal.provenance(self.provenance)
 
     def cell(self, message: Message) -> None:
         """Store a finished cell, then print it."""
@@ -200,8 +195,7 @@ class Collector:
 
             row["tags"].update(suite_tags(request.part), **{CELL_TAG: cell_key(self.plan, cell)})
         if self.journal is not None:
-            with self._keeping():
-                self.journal.append(row)
+            self.journal.append(row)
         self._finished(result.index)
         if row["validated"] is False:
             self.run.failed = True
@@ -221,8 +215,7 @@ class Collector:
         if self.journal is not None:
             from omb_py.orchestrate.running.rows import pair_rows
 
-            with self._keeping():
-                self.journal.extend(list(pair_rows(self.identity, finished)))
+            self.journal.extend(list(pair_rows(self.identity, finished)))
         self.run.on_round(finished, self.identity.facts["hosts"])
         if finished.last:
             self._finished(finished.index)
@@ -273,7 +266,7 @@ class Collector:
             )
 
     def close(self) -> None:
-        """Turn the journal into the launch's Parquet file. Raises EnvironmentProblem, and then the journal stays."""
+        """Turn the journal into the launch's Parquet file. Raises NotStored, and then the journal stays."""
         if self.drift.number:
             self.run.note(self.drift.line())
         if self._modules:
@@ -286,24 +279,14 @@ class Collector:
             self.run.command.other_cores.append(cores)
             ending["other_cores"] = round(cores, 2)
         if self.journal is not None:
-            with self._keeping():
-                self._launch |= ending
-                self.journal.provenance(self.provenance)
-                if self.run.command.only_writes:
-                    spare_numpy()
-                path = self.journal.finish()
+            self._launch |= ending
+            self.journal.provenance(self.provenance)
+            if self.run.command.only_writes:
+                spare_numpy()
+            path = self.journal.finish()
             if path is not None:
                 self.run.files.append(path)
             self.journal = None
-
-    @contextlib.contextmanager
-    def _keeping(self) -> Iterator[None]:
-        """Mark the run as broken when the block cannot store results."""
-        try:
-            yield
-        except EnvironmentProblem:
-            self.run.broken = True
-            raise
 
 
 def now() -> str:

@@ -1,12 +1,13 @@
-"""Ctrl-C in commands that make many launches: wherever it comes, the message says what is kept and how to go on."""
+"""What ends a command of many launches, Ctrl-C or a full disk: the message says what is kept and how to go on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from omb_py.errors import Interrupted
+from omb_py.errors import EnvironmentProblem, Interrupted
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.lost_nodes import NodesLost
 
 
 class InterruptedLaunches(Interrupted):
@@ -24,6 +25,9 @@ def resumable(
 ) -> Iterator[None]:
     """Turn Ctrl-C, within a launch or between two, into one error; of nested commands the outermost says what is kept.
 
+    A problem of the environment, such as a full disk, ends a run early too: it is marked, and the error says how it
+    goes on. Where nodes are lost, another run begins on those that are left.
+
     Args:
         kept: returns what is kept and how to go on; empty where there is nothing to say.
         run: what is interrupted then.
@@ -32,6 +36,10 @@ def resumable(
     Raises:
         InterruptedLaunches: the user pressed Ctrl-C.
     """
+
+    def continued() -> str:
+        return run.run_id if run is not None and resumes() and run.lock is not None else ""
+
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as error:  # Ctrl-C may come between two launches
@@ -39,16 +47,26 @@ def resumable(
         interrupted = InterruptedLaunches(cause, kept())
         if run is not None:
             run.ended_early("interrupted")
-            interrupted.of_run(run.run_id if resumes() and run.lock is not None else "")
+            interrupted.of_run(continued())
         raise interrupted from None
+    except NodesLost:
+        raise
+    except EnvironmentProblem as error:
+        if run is not None:
+            run.ended_early("failed")
+        error.of_run(error.resumes or continued())
+        raise
 
 
-def kept_text(run: Run, resumes: bool = False) -> str:
+def kept_text(run: Run, measured: bool, resumes: bool = False) -> str:
     """Where the finished cells of a run are, and how it goes on.
 
     Args:
+        measured: whether any cell was finished.
         resumes: whether the command has the option ``--resume``.
     """
+    if not measured:
+        return "nothing was measured"
     if run.request.store is None:
         return "nothing is stored, because of --no-store"
     how = f"; --resume={run.run_id} measures the rest" if resumes else ""

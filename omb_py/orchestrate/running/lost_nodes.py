@@ -46,7 +46,7 @@ def start_on_nodes(run: Run, launch: LaunchPlan) -> None:
     try:
         start(run, launch)
     except LaunchFailed as error:
-        if not run.broken and (nodes := silent_nodes(run, launch)):
+        if nodes := silent_nodes(run, launch):
             raise NodesLost(nodes, error, run.note) from error
         raise
 

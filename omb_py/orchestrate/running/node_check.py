@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omb_py.errors import EnvironmentProblem, OmbError
+from omb_py.errors import EnvironmentProblem, Interrupted, NotStored, OmbError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import plan_launches
@@ -60,9 +60,9 @@ def _failure(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> 
     run.request = before.changed(hosts=hosts)
     try:
         start(run, replace(launch, index=index))
+    except (Interrupted, NotStored):
+        raise
     except OmbError as error:
-        if run.broken or error.exit_code == 130:
-            raise
         return " ".join(str(error).split())
     finally:
         run.request = before

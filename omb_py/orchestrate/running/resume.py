@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.engine.program.benchmark import Cell
-from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.errors import NotStored, UsageError
 from omb_py.options.request import NEWEST, SuitePosition
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.results.compare import tags as tag_names
@@ -178,7 +178,7 @@ def _of_another(run_id: str, part: SuitePosition, rows: Iterable[Row]) -> str:
 
 
 def declare_design(store: Path, run_id: str, design: Mapping[str, object], ending: str = COMPARISON) -> None:
-    """Write the design of a comparison before its first launch. Raises EnvironmentProblem.
+    """Write the design of a comparison before its first launch. Raises NotStored.
 
     `ending` is that of the file, by which another command keeps its designs apart.
     """
@@ -186,7 +186,7 @@ def declare_design(store: Path, run_id: str, design: Mapping[str, object], endin
     try:
         write_atomically(path, json.dumps(design, indent=1, sort_keys=True).encode())
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write {str(path)!r}: {reason(error)}") from error
+        raise NotStored(f"cannot write {str(path)!r}: {reason(error)}") from error
 
 
 def forget_design(store: Path, run_id: str, ending: str = COMPARISON) -> None:

@@ -17,7 +17,7 @@ from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import LaunchSpec, LocalLink, Message
 from omb_py.engine.rank.start_times import now_ns
-from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, Interrupted, LaunchFailed, NotBegun, OmbError
+from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, Interrupted, LaunchFailed, NotBegun, NotStored, OmbError
 from omb_py.grammar.json_values import JsonValue
 from omb_py.launchers.registry import BATCH_SYSTEMS, job_around
 from omb_py.options.request import Request
@@ -112,7 +112,7 @@ def run_checked(checked: CheckedRequest, alone: bool = False) -> RunOutcome:
             try:
                 start(run, launch)
             except EnvironmentProblem as problem:
-                if run.broken or launch.index in run.finished or len(request.sides) == 1:
+                if isinstance(problem, NotStored) or launch.index in run.finished or len(request.sides) == 1:
                     run.ended_early("failed")
                     raise
                 # ranks of this backend never began, but the other backends can still be measured

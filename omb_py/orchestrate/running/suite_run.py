@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 from omb_py.backends.registry import in_process
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.rank.launcher_variables import joined_environment
-from omb_py.errors import ENVIRONMENT, NEGATIVE, OK, EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
+from omb_py.errors import (
+    ENVIRONMENT,
+    NEGATIVE,
+    OK,
+    EnvironmentProblem,
+    Interrupted,
+    LaunchFailed,
+    NotStored,
+    OmbError,
+    UsageError,
+)
 from omb_py.launchers.core_binding import processors
 from omb_py.launchers.registry import TASKS, job_around
 from omb_py.options.request import DEFAULT_RANKS, Request
@@ -80,7 +90,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
         return stored is not None or any(run.finished.values())
 
     try:
-        with resumable(lambda: kept_text(run, resumes=True) if resumes() else "nothing was measured", run, resumes):
+        with resumable(lambda: kept_text(run, resumes(), resumes=True), run, resumes):
             make_launches(run, left, skips, rest=rest)
     finally:
         if left or requests[0].printing.format in ("csv", "json"):
@@ -215,7 +225,7 @@ def make_launches(
     Raises:
         Interrupted: SIGINT, SIGTERM or SIGHUP.
         NodesLost: nodes do not answer any more, and there is no `rest`.
-        OmbError: results cannot be stored.
+        NotStored: results cannot be stored.
     """
     queue = deque(launches)
     number = max((launch.index for launch in launches), default=0)
@@ -227,7 +237,7 @@ def make_launches(
         run.note(f"launch {launch.index + 1}: {describe_launch(launch)}, {counted(len(launch.cells), 'cell')}")
         try:
             start_on_nodes(run, launch)
-        except Interrupted:
+        except (Interrupted, NotStored):
             raise
         except NodesLost as error:
             if rest is None:
@@ -237,8 +247,6 @@ def make_launches(
             queue = deque(replace(plan, index=number + k) for k, plan in enumerate(rest(error, [*unmade, *queue]), 1))
             number += len(queue)
         except OmbError as error:
-            if run.broken:
-                raise
             parts, lost = remaining_launches(error, launch, run)
             skips += lost
             if tell is not None:

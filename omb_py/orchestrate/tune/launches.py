@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from omb_py.errors import Interrupted, OmbError
+from omb_py.errors import Interrupted, NotStored, OmbError
 from omb_py.options.table import takes
 from omb_py.orchestrate.compare.session import simulated_in
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
@@ -190,11 +190,9 @@ class TuneLauncher:
         try:
             with simulated_in(where, launch.backend):
                 start_on_nodes(run, launch)
-        except (Interrupted, NodesLost):
+        except (Interrupted, NodesLost, NotStored):
             raise
         except OmbError as error:
-            if run.broken:
-                raise
             raise CandidateFailed(error.problem) from error
         finally:
             self.run.files += run.files

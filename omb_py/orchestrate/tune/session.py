@@ -123,7 +123,7 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
         for each, plan, part in zip(checked, plans, request.parts, strict=True)
     ]
     groups = groups_of(searching, called=request.step is not None)
-    with resumable(lambda: kept_text(run, resumes=True), run, resumes=lambda: True):
+    with resumable(lambda: kept_text(run, True, resumes=True), run, resumes=lambda: True):
         try:
             launcher(searching[0].checked, searching[0].plan, DEFAULT, TRIAL, searching[0].search.sizes[:1])
             step = _step(request.step, launcher)
@@ -131,9 +131,8 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
             groups = _sayable(groups, request, launcher)
             proof = _proved(request, groups, step, launcher, store)
         except CandidateFailed as error:
-            run.ended_early("failed")
-            text = f"the library as it is cannot be tuned: {error}. W{kept_text(run, resumes=True)[1:]}"
-            raise EnvironmentProblem(text).of_run(run.run_id) from None
+            text = f"the library as it is cannot be tuned: {error}. W{kept_text(run, True, resumes=True)[1:]}"
+            raise EnvironmentProblem(text) from None
         except NodesLost:
             forget_design(store, run.run_id, TUNING)
             raise

@@ -1,7 +1,8 @@
-"""Ctrl-C between two launches: exit code 130, and a line that says what is kept and how to go on."""
+"""What ends a run early, Ctrl-C or a full disk: the exit code, and a line that says what is kept and how to go on."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import sys
@@ -13,9 +14,12 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import Interrupted
 from omb_py.orchestrate.checks import guidelines
+from omb_py.orchestrate.running import run as run_module
 from omb_py.orchestrate.running import suite_run
 from omb_py.orchestrate.running.interrupts import InterruptedLaunches, resumable
 from omb_py.process_end import TYPED
+from omb_py.results.store import write
+from omb_py.results.store.runs import runs
 
 
 def ctrl_c(*words: Any, **named: Any) -> None:
@@ -115,3 +119,75 @@ def test_guidelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert main(line.split()) == 130
     err = capsys.readouterr().err.splitlines()[-1]
     assert err.startswith(f"omb-py: error: interrupted: what was measured is kept in {tmp_path}, run "), err
+
+
+SUITE = """
+name = "mine"
+[[entry]]
+benchmarks = ["latency"]
+message-size = "8:16"
+iterations = 20
+[[criterion]]
+id = "a"
+benchmark = "latency"
+max = "1 ms"
+"""
+MANY_LAUNCHES = {
+    "accept ./mine.toml -n 2": 2,
+    "run ./mine.toml -n 2 --launches 4": 2,
+    "compare --option NEW:mock=alpha=2us --launches 4 latency -m 8:8 -i 20": 2,
+    "aa --launches 4 latency -m 8:8 -i 20": 2,
+    "links -n 4 -i 20": 2,
+    "links --isolate -n 8 -i 20": 12,
+    "guidelines gl5 -n 4 -m 8:8 -i 20 --launches 4": 2,
+}
+"""Command line -> the number of a launch in its midst."""
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch, launch: int) -> None:
+    """From now on the disk is too full for the file of a launch, by its number."""
+    write_atomically = write.write_atomically
+
+    def full(target: Path, content: bytes) -> None:
+        if target.name.endswith(f"-{launch}.parquet"):
+            raise OSError(errno.ENOSPC, "full")
+        write_atomically(target, content)
+
+    monkeypatch.setattr(write, "write_atomically", full)
+
+
+@pytest.mark.parametrize(("line", "launch"), MANY_LAUNCHES.items())
+def test_a_full_disk_is_no_end(
+    line: str, launch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It marks the run, accuses no side, and says how to go on wherever ``--resume`` can."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(SUITE)
+    words = f"{line} --backend mock --store kept".split()
+    monkeypatch.setattr(sys, "argv", ["omb-py", *words])
+    with monkeypatch.context() as patched:
+        fill_disk(patched, launch)
+        assert main(words) == 3
+    err = capsys.readouterr().err.splitlines()
+    (run,) = runs("kept")
+    assert run.state == "failed"
+    (error,) = [text for text in err if text.startswith("omb-py: error: ")]
+    assert error.startswith("omb-py: error: cannot write 'kept/date=") and "make room, then run: omb-py" in error
+    if words[0] in ("links", "guidelines"):
+        assert err[-1] == error
+    else:
+        command, *rest = words
+        assert err[-1] == f"omb-py: to go on: omb-py {command} --resume={run.run_id} {' '.join(rest)}"
+        assert main(["results", "recover", "--store", "kept"]) == 0
+        assert main([command, "--resume", "--store", "kept"]) in (0, 1)
+        assert [(again.run_id, again.state) for again in runs("kept")] == [(run.run_id, None)]
+
+
+def test_an_acceptance_without_a_cell_has_nothing_to_go_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(SUITE)
+    monkeypatch.setattr(run_module, "run_cells", ctrl_c)
+    assert main("accept ./mine.toml --backend mock -n 2 --store kept".split()) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "omb-py: error: interrupted: nothing was measured"
