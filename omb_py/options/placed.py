@@ -7,7 +7,7 @@ from omb_py.engine.program.buffers import BUFFERS, OBJECTS, ON_DEVICE
 from omb_py.launchers.registry import CHOICES as LAUNCHERS
 from omb_py.options.measured import moves_data
 from omb_py.options.option import Option, under
-from omb_py.options.readers import Reader, comma_list, joined, parse_launcher_words, whole, word
+from omb_py.options.readers import Reader, joined, parse_hosts, parse_launcher_words, whole, word
 from omb_py.options.request import DEFAULT_RANKS
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
@@ -80,7 +80,7 @@ PLACED = under(
         "--hosts",
         "Hosts to start ranks on, with commas.",
         "LIST",
-        comma_list("host", keep_case=True),
+        Reader("host", parse_hosts),
         default="this one, or those of the batch job",
         scope="run",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_count
+from omb_py.launchers.launcher import expand_hosts
 from omb_py.options.request import DEFAULT_STORE
 
 VALIDATION_LOG = "validation_output"
@@ -68,6 +70,25 @@ def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False, 
         return chosen
 
     return Reader(what, parse, choices, closed)
+
+
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """Hosts with commas, or compressed as Slurm and Flux write them, each with its slots if any. Raises UsageError.
+
+    >>> parse_hosts("n[01-02]:4, login")
+    ('n01:4', 'n02:4', 'login')
+    """
+    words = ",".join(comma_list("host", keep_case=True).parse(text))
+    try:
+        hosts = tuple(expand_hosts(words, "--hosts"))
+    except EnvironmentProblem:
+        hosts = (words,)
+    for host in hosts:
+        _, colon, slots = host.partition(":")
+        numbered = not colon or ":" in slots or re.fullmatch("0*[1-9][0-9]*", slots)  # an address of IPv6 has no slots
+        if not numbered or re.search(r"[^\w.:%@+-]", host):
+            raise UsageError(f"host {host!r}: hosts are written as n1,n2 or n[1-4], with slots as n1:2 or n[1-4]:2")
+    return hosts
 
 
 def joined(what: str, choices: Sequence[str]) -> Reader:

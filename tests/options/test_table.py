@@ -14,7 +14,7 @@ from omb_py.engine.program.benchmark import Sampling, cell_from
 from omb_py.errors import UsageError
 from omb_py.options import table
 from omb_py.options.option import Defaults, Option
-from omb_py.options.readers import comma_list, parse_folder, whole
+from omb_py.options.readers import comma_list, parse_folder, parse_hosts, whole
 from omb_py.options.request import Launching, Printing, Repetition, Request, usual_device
 from omb_py.options.table import (
     TABLE,
@@ -211,3 +211,28 @@ def test_a_forgotten_folder_is_not_the_next_option() -> None:
     with pytest.raises(UsageError, match=r"--store needs a folder, not the option --quiet: .* is \./--quiet$"):
         parse_folder("--quiet")
     assert str(parse_folder("./--quiet")) == "--quiet"
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("n1,n2", ["n1", "n2"]),
+        ("n1, n2:4", ["n1", "n2:4"]),
+        ("n[1-3]", ["n1", "n2", "n3"]),
+        ("n[08-10,12]:2,login", ["n08:2", "n09:2", "n10:2", "n12:2", "login"]),
+        ("r[1-2]n[3, 5]", ["r1n3", "r1n5", "r2n3", "r2n5"]),
+        ("me@n1.lab.local:02", ["me@n1.lab.local:02"]),
+        ("fd00::1,fe80::1%eth0", ["fd00::1", "fe80::1%eth0"]),
+    ],
+)
+def test_hosts_are_listed_as_batch_systems_write_them(text: str, hosts: list[str]) -> None:
+    assert parse_hosts(text) == tuple(hosts)
+
+
+@pytest.mark.parametrize(
+    "text", ["n1;n2", "n1(x2)", "n1*2", "n1/2", "n[4-1]", "n[1-", "n[a]", "[::1]:2", "n1:0", "n1:x"]
+)
+def test_what_no_launcher_can_start_on_is_refused(text: str) -> None:
+    """MPICH's mpiexec divided by such a number of slots, and a shell ended at such a name."""
+    with pytest.raises(UsageError, match=r"^host '.*': hosts are written as n1,n2 or n\[1-4\], with slots as n1:2"):
+        parse_hosts(f"n0,{text}")
