@@ -32,18 +32,25 @@ ROW_GROUP = 4096
 """Maximum rows of a row group, so that one launch of a merged file can be read without the others."""
 _PACKED = "zstd"
 _LAUNCH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_ELSEWHERE = "choose another folder with --store DIR, or measure with --no-store"
 
 
-def check_writable(store: str | Path) -> None:
-    """Create the store's folder and write a test file in it. Raises EnvironmentProblem with the reason, in one line."""
+def check_writable(store: str | Path, needed: bool = True) -> None:
+    """Create the store's folder and write a test file in it.
+
+    Args:
+        needed: whether the command cannot do without a store.
+
+    Raises:
+        EnvironmentProblem: with the reason and what to do, in one line.
+    """
     root = Path(store)
+    elsewhere = f"choose another folder with --store DIR{'' if needed else ', or measure with --no-store'}"
     try:
         str(root.absolute()).encode()
     except UnicodeEncodeError:
         # Arrow takes paths as UTF-8: it could not read what we write there
         raise EnvironmentProblem(
-            f"cannot write results to {os.fsencode(root)!r}: the path is not UTF-8; {_ELSEWHERE}"
+            f"cannot write results to {os.fsencode(root)!r}: the path is not UTF-8; {elsewhere}"
         ) from None
     except FileNotFoundError:
         raise EnvironmentProblem("this folder no longer exists, and the store is in it: cd to another") from None
@@ -56,7 +63,7 @@ def check_writable(store: str | Path) -> None:
             os.close(handle)
             os.unlink(name)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write results to {str(root)!r}: {reason(error)}; {_ELSEWHERE}") from error
+        raise EnvironmentProblem(f"cannot write results to {str(root)!r}: {reason(error)}; {elsewhere}") from error
 
 
 def write_launch(
@@ -163,6 +170,8 @@ def reason(error: OSError) -> str:
         return "no space left on the disk"
     if error.errno == errno.EDQUOT:
         return "your quota of disk space is used up"
+    if error.errno == errno.EEXIST and error.filename and not os.path.exists(error.filename):
+        return f"{error.filename} is a link to {os.readlink(error.filename)}, which does not exist"
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         return "a file is in the way, not a folder"
     return (error.strerror or str(error)).lower()

@@ -167,7 +167,7 @@ class _Acceptance:
         begun = self._begun(first)
         if run_id and self.log.begun:
             self.log.begun.check(begun, run_id)
-        self.run = new_run(first, plan_launches(requests), run_id)
+        self.run = new_run(first, plan_launches(requests), run_id, needs_store=True)
         note_new(self.run.note, self.asked.resume, run_id, f"interrupted acceptance of {self.suite.name}", self.store)
         started = self.log.started_at or now()
         rule, store = self.how.rule, str(self.store)

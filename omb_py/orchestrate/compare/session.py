@@ -322,7 +322,7 @@ def _begin(
     if earlier is not None:
         request = request.changed(seed=int(earlier[1]["seed"]))
         design = planned_before(design, earlier[1])
-    run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
+    run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id, needs_store=True)
     note_new(run.note, resume, earlier, "interrupted comparison", store)
     design = replace(design, seed=run.seed)
     declared |= {LOST: dict(nodes.lost)} if nodes.lost else {}

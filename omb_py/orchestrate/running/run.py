@@ -131,15 +131,18 @@ def drawn_seed() -> int:
     return random.SystemRandom().randrange(1 << 31)
 
 
-def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None) -> Run:
+def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None, *, needs_store: bool = False) -> Run:
     """Create a run with its id and seed, or go on with one.
+
+    Args:
+        needs_store: whether its command has no ``--no-store``.
 
     Raises:
         EnvironmentProblem: its results cannot be stored.
         UsageError: another process measures this run.
     """
     if request.store is not None:
-        check_writable(request.store)
+        check_writable(request.store, needs_store)
     started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     seed = request.seed if request.seed is not None else drawn_seed()
     sides: dict[str, set[tuple[str, str, str]]] = {}

@@ -201,14 +201,14 @@ def _begin(
     earlier = find_unfinished(store, request.resume, declared, TUNING, "tuning") if request.resume else None
     first = checked[0].request
     if earlier is None:
-        run = new_run(first, list(plans))
+        run = new_run(first, list(plans), needs_store=True)
         note_new(run.note, request.resume, earlier, "interrupted tuning", store)
         design = {**declared, "seed": run.seed, "failed": {}, LOST: dict(nodes.lost)}
         declare_design(store, run.run_id, design, TUNING)
         return StoredTuning(design), run
     run_id, design = earlier
     stored = stored_rows(store, run_id, design)
-    run = new_run(replace(first, seed=int(design["seed"])), list(plans), run_id)
+    run = new_run(replace(first, seed=int(design["seed"])), list(plans), run_id, needs_store=True)
     run.note(f"run {run_id} is resumed: {sum(map(len, stored.launches.values()))} launches are in the store")
     return stored, run
 

@@ -191,3 +191,15 @@ def test_an_acceptance_without_a_cell_has_nothing_to_go_on_with(
     monkeypatch.setattr(run_module, "run_cells", ctrl_c)
     assert main("accept ./mine.toml --backend mock -n 2 --store kept".split()) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "omb-py: error: interrupted: nothing was measured"
+
+
+@pytest.mark.parametrize("line", MANY_LAUNCHES)
+def test_a_store_that_cannot_be_written_is_no_reason_for_an_option_that_is_lacking(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(SUITE)
+    Path("kept").touch()
+    assert main(f"{line} --backend mock --store kept".split()) == 3
+    advice = capsys.readouterr().err.splitlines()[-1].endswith("--store DIR, or measure with --no-store")
+    assert main(f"{line} --backend mock --no-store".split()) == (0 if advice else 2)

@@ -43,13 +43,19 @@ class TestCheckWritable:
 
     def test_a_file_in_the_way(self, tmp_path) -> None:
         (tmp_path / "file").write_text("")
-        for store in (tmp_path / "file", tmp_path / "file" / "below"):
+        for store, needed in ((tmp_path / "file", True), (tmp_path / "file" / "below", False)):
             with pytest.raises(EnvironmentProblem) as caught:
-                check_writable(store)
+                check_writable(store, needed)
             assert str(caught.value) == (
-                f"cannot write results to '{store}': a file is in the way, not a folder; "
-                "choose another folder with --store DIR, or measure with --no-store"
+                f"cannot write results to '{store}': a file is in the way, not a folder; choose another folder with "
+                f"--store DIR{'' if needed else ', or measure with --no-store'}"
             )
+
+    @pytest.mark.parametrize("below", [".", "store"])
+    def test_a_link_to_a_disk_that_is_not_mounted(self, below: str, tmp_path) -> None:
+        (tmp_path / "link").symlink_to("scratch")
+        with pytest.raises(EnvironmentProblem, match=r"': .*/link is a link to scratch, which does not exist; choose"):
+            check_writable(tmp_path / "link" / below)
 
     def test_a_path_that_arrow_could_not_read(self, tmp_path) -> None:
         store = tmp_path / os.fsdecode(b"caf\xe9")
