@@ -104,6 +104,7 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
         subsets=job["subset"],
         extra=job["submit_args"] or (),
         scheduler=job["submit"] or next(iter(SCHEDULERS)),
+        typed=(str(page.name), *raw) if job["submit"] else (),
     )
     if job["print_script"]:
         click.echo(script_of(batch), nl=False)

@@ -104,6 +104,8 @@ class BatchRequest:
     """The user's own arguments for the scheduler."""
     scheduler: str = "slurm"
     """A value of ``--submit``."""
+    typed: tuple[str, ...] = ()
+    """The command line with the options of the job: what goes on with a run of it is another job."""
 
     @property
     def several(self) -> bool:

@@ -16,6 +16,7 @@ from omb_py.distribution import checkout
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, INTERRUPTED, NEGATIVE, OK, USAGE, EnvironmentProblem, Interrupted
 from omb_py.launchers.launcher import BatchRequest, BatchSystem
 from omb_py.launchers.registry import BATCH_SYSTEMS
+from omb_py.process_end import TYPED
 
 SCHEDULERS = {system.submit_name: system for system in BATCH_SYSTEMS if system.submit_name}
 """The batch systems to which jobs can be submitted, by the values of ``--submit``."""
@@ -52,6 +53,8 @@ def script_of(request: BatchRequest, environ: Mapping[str, str] = os.environ) ->
     if source := checkout():  # it need not be installed
         path = os.pathsep.join(filter(None, [source, environ.get("PYTHONPATH")]))
         lines.append(f"export PYTHONPATH={shlex.quote(path)}")
+    if request.typed and not request.several:  # one job goes on with its run, not each of several
+        lines.append(f"export {TYPED}={shlex.quote(shlex.join(request.typed))}")
     code = f"{shlex.quote(str(request.folder))}/{system.task_shell}.code"
     # no shell stands between the scheduler's signals and omb-py
     return "\n".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 
 import pytest
 
@@ -64,6 +64,21 @@ def test_jobs_of_an_array_write_files_of_their_own(tmp_path: Path) -> None:
     assert alone.endswith("accept s --output a.xml\n")
     checked = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False)
     assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize(("more", "shown"), [("", True), (" --subset n[1-2]", True), (" --array 2", False)])
+def test_what_goes_on_with_a_run_of_a_job_is_a_job(
+    more: str, shown: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hint in its output is typed on a login node, where nothing shall be measured."""
+    monkeypatch.chdir(tmp_path)
+    line = f"run quick --backend mock -n 2 --submit slurm --nodes 1{more}"
+    assert main([*line.split(), "--print-script"]) == 0
+    text = capsys.readouterr().out
+    assert (f"export OMB_PY_TYPED={quote(join([*line.split(), '--print-script']))}\n" in text) is shown
+    assert text.endswith("run quick --backend mock -n 2\n")
+    assert main("run quick --print-script".split()) == 0
+    assert "OMB_PY_TYPED" not in capsys.readouterr().out, "whoever submits it gives the job its nodes"
 
 
 ARRAY = """\
