@@ -14,6 +14,7 @@ from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, 
 from omb_py.results.compare.tags import leave_unusual_phases_out
 from omb_py.results.dialects.log_files import logs_in, read_log, without_files
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
+from omb_py.results.repro_command import storing
 from omb_py.results.store.filters import TAGS, Filter, parse_filter
 from omb_py.results.store.journal import FOLDER as JOURNALS
 from omb_py.results.store.paths import SUFFIX, OnSkip, check_store, is_store, pass_over
@@ -134,8 +135,8 @@ def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tu
     return base, new
 
 
-def check_apart(base: SideLaunches, new: SideLaunches) -> None:
-    """Check that two sides are separate.
+def check_apart(base: SideLaunches, new: SideLaunches, store: Path) -> None:
+    """Check that two sides, of a store unless they are folders, are separate.
 
     Raises:
         UsageError: the sides share launches, or one of them holds both sides of a comparison.
@@ -150,8 +151,9 @@ def check_apart(base: SideLaunches, new: SideLaunches) -> None:
         mixed: set[Side] = {dict(row["tags"] or {}).get(SIDE_TAG) for row in side.rows} - {None}  # type: ignore[assignment]
         if len(mixed) > 1:
             run = next(row["run_id"] for row in side.rows if dict(row["tags"] or {}).get(SIDE_TAG))
+            shown = storing(f"omb-py compare {run}", side.word if Path(side.word).is_dir() else store)
             raise UsageError(
-                f"{side.word} holds both sides of a comparison: omb-py compare {run} shows it, and "
+                f"{side.word} holds both sides of a comparison: {shown} shows it, and "
                 f"tag={SIDE_TAG}=BASE names one side"
             )
 

@@ -11,6 +11,7 @@ from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.checks.guidelines import JudgedGuideline
 from omb_py.results.compare.judge import Answer
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable
+from omb_py.results.repro_command import storing
 from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable, TunePoint
 from omb_py.results.units import counted, share_text, size_text, without_text
 
@@ -126,6 +127,9 @@ class TuneReport:
     """Cells that the search measured, of those of all candidates at all sizes as often as the proof measures them."""
     run_id: str = ""
     proofs: Sequence[str] = ()
+    """Runs of the comparisons that prove it."""
+    store: str = ""
+    """Where they are."""
     files: Sequence[str] = ()
     left_out: Sequence[str] = ()
     """Rules that the library's own file cannot express, each with the reason."""
@@ -264,7 +268,7 @@ def _notes(report: TuneReport) -> list[str]:
     notes += [f"guideline {line}" for line in report.mended]
     notes += [f"not in the library's file: {text}" for text in report.left_out]
     notes += [f"written: {path}" for path in report.files]
-    notes += [f"omb-py compare {run} shows the proof again" for run in report.proofs]
+    notes += [f"{storing(f'omb-py compare {run}', report.store)} shows the proof again" for run in report.proofs]
     return notes
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import omb_py
 from omb_py.results.repro_command import measuring, resuming
 from omb_py.results.store.schema import blank_row
 
@@ -112,3 +117,22 @@ def test_a_function_of_a_project_is_measured_by_its_test() -> None:
 )
 def test_a_run_is_resumed_by_its_whole_command_line(words: str) -> None:
     assert resuming(words.split(), "r1") == "omb-py compare --resume=r1 allreduce -n 2"
+
+
+_OF_A_RUN = re.compile(r"omb-py (compare|results show|results export) $")
+_PLACEHOLDER = re.compile(" (OTHER|RUN)[ ,]")
+
+
+@pytest.mark.parametrize("folder", ["cli", "orchestrate", "results"])
+def test_a_command_line_about_a_stored_run_names_its_store(folder: str) -> None:
+    """Else it works for the usual store alone. `storing` adds it."""
+    bare = []
+    for path in sorted((Path(omb_py.__file__).parent / folder).resolve().rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        named = {id(part) for call in calls if ast.unparse(call.func) == "storing" for part in ast.walk(call)}
+        for text in (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) and id(node) not in named):
+            before = (part.value for part, _ in pairwise(text.values) if isinstance(part, ast.Constant))
+            if any(map(_OF_A_RUN.search, before)) and not _PLACEHOLDER.search(ast.unparse(text)):
+                bare.append(f"{path}:{text.lineno}: {ast.unparse(text)}")
+    assert bare == []

@@ -25,6 +25,7 @@ from omb_py.results.accept.criteria import OPTIONS, PLACED, Case, Criterion
 from omb_py.results.accept.judge import start_of
 from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.compare.report import fields_text
+from omb_py.results.repro_command import storing
 from omb_py.results.statistics.nights import nights_of
 from omb_py.results.store.filters import parse_filter
 from omb_py.results.store.row import Row
@@ -251,12 +252,13 @@ def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | No
     ]
 
 
-def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str, suite: str) -> None:
+def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str, suite: str, store: Path) -> None:
     """Check that a baseline can decide any case.
 
     Args:
         word: names the baseline.
         suite: names the suite on a command line.
+        store: where its launches are, unless it is a folder itself.
 
     Raises:
         UsageError: it has no launch of any, or only one.
@@ -278,9 +280,10 @@ def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str, suite:
     if all(max(numbers.values(), default=0) == 0 for numbers in nights):
         asked = parse_filter(word) if word.startswith(("tag=", "tags.")) else None
         tag = f"{asked.tag}={asked.value}" if asked else "K=V"
+        night = storing(f"omb-py run {suite} --launches 8 --tag {tag}", word if Path(word).is_dir() else store)
         raise CannotDecide(
             f"nothing can be decided, and nothing was measured: the baseline {word} is one night, so how much nights "
-            f"differ is unknown. What to do: on 4 more nights, omb-py run {suite} --launches 8 --tag {tag}"
+            f"differ is unknown. What to do: on 4 more nights, {night}"
         )
 
 

@@ -63,6 +63,7 @@ from omb_py.results.accept.judge import (
 from omb_py.results.accept.outcomes import AcceptOutcome, earlier_acceptances
 from omb_py.results.accept.report import AcceptReport, Incident, failures, headline
 from omb_py.results.compare.report import fields_text
+from omb_py.results.repro_command import storing
 from omb_py.results.statistics.dependence import UNKNOWN
 from omb_py.results.statistics.order_statistics import fewest_launches, stays_of
 from omb_py.results.store.keys import digest
@@ -121,7 +122,7 @@ def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
     how, criteria = _declared(suite)
     if not criteria:
         raise UsageError(
-            f"{suite.file}: no [[criterion]], so nothing can be accepted: omb-py run {suite.name} measures it"
+            f"{suite.file}: no [[criterion]], so nothing can be accepted: omb-py run {suite.word} measures it"
         )
     return how, criteria
 
@@ -215,7 +216,8 @@ class _Acceptance:
             out.machine = machine_facts(machine, self.run.command.other_cores, ranks)
         out.incidents += [Incident("launch", text, False) for text in self.run.command.repeated]
         if seen.launches:
-            self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
+            shown = storing(f"omb-py results show {self.run.run_id}", self.store)
+            self.run.note(f"stored as run {self.run.run_id}: {shown}")
         return out
 
     def _kept(self) -> str:
@@ -229,7 +231,7 @@ class _Acceptance:
         self.cells = planned(self.launches.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
         self.contract.check_sizes(self.cases)
-        check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word)
+        check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word, self.store)
         for case in self.cases:
             if case.cell == missing_cell(case.criterion):
                 self.evidence.missing[case.cell] = why_missing(case.criterion, self.skips)
@@ -308,9 +310,10 @@ class _Acceptance:
                 raise UsageError(f"no criterion of suite {self.suite.name} asks for a baseline: leave --baseline out")
             return
         if word is None:
+            night = storing(f"omb-py run {self.suite.word} --launches 8 --tag K=V", self.store)
             raise UsageError(
-                f"{asking.at}: criterion {asking.id} needs a baseline: --baseline tag=K=V; it "
-                f"is made on several nights with omb-py run {self.suite.word} --launches 8 --tag K=V"
+                f"{asking.at}: criterion {asking.id} needs a baseline: --baseline tag=K=V; it is made on several "
+                f"nights with {night}"
             )
         self.evidence.baseline_word = word
         self.evidence.baseline = baseline_rows(word, self.store, run_id, self.log.begun)

@@ -23,6 +23,7 @@ from omb_py.orchestrate.running.interrupts import resumable
 from omb_py.results.compare.judge import SAME_LEVEL, Answer, CompareRules, Question
 from omb_py.results.compare.match import Side
 from omb_py.results.compare.report import CompareReport
+from omb_py.results.repro_command import storing
 from omb_py.results.store.row import Row
 
 _TAG = "commit"
@@ -173,9 +174,10 @@ def _clearest(design: BisectDesign, ends: CompareReport) -> Bisection:
         if answer.verdict == "SLOWER"
     ]
     if not slower:
+        shown = storing(f"omb-py compare {ends.run_id}", design.store)
         raise NoVerdict(
             f"{design.commits.bad} is not found to be slower than {design.commits.good}, so there is nothing to look "
-            f"for: omb-py compare {ends.run_id} shows the verdicts; more --launches find smaller changes"
+            f"for: {shown} shows the verdicts; more --launches find smaller changes"
         )
     _, number, question = max(slower)
     return Bisection(design, ends, number, question)

@@ -74,7 +74,7 @@ def compare_stored(
         rules = declared_rules_of([*base.rows, *new.rows], rules, asked)
     elif len(names) == 2:
         base, new = (read_side(name, store, on_skip=on_skip) for name in names)
-        check_apart(base, new)
+        check_apart(base, new, store)
     else:
         raise UsageError(
             f"compare takes two sides, or one run of compare, or a benchmark to measure, not {len(names)} words: "

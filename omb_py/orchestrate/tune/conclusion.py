@@ -61,6 +61,7 @@ def report_of(
         sum(searcher.search.spent for searcher in searching) / full,
         launcher.run.run_id,
         [report.run_id for report in proof.reports if report.run_id],
+        str(launcher.run.request.store),
         disputed=[(group.searches[0].point, size) for group in groups for size in group.disputed()],
         workload=workload,
         step=proof.step,

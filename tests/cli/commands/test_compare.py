@@ -202,7 +202,7 @@ class TestRefusals:
         run(f"{sides(new=OTHER)} {ONE} --quiet")
         run(f"{ONE} --launches 3 --quiet")
         told = refused(run, f"compare {run_of(tmp_path)} last")
-        assert f"holds both sides of a comparison: omb-py compare {run_of(tmp_path)} shows it" in told
+        assert f"holds both sides of a comparison: omb-py compare {run_of(tmp_path)} --store " in told
         assert run("compare tag=compare_side=BASE last")[0] in (0, 1)
 
 
@@ -293,7 +293,7 @@ def test_the_comparison_is_named_where_a_side_holds_other_runs_too(run, tmp_path
     run(f"{SMALL} --launches 2 --quiet --mock version=1.1")
     run(f"compare --set NEW:A=b --rounds 1 --launches 2 {SMALL} --mock version=1.0")
     told = refused(run, "compare library_version=1.0 library_version=1.1")
-    assert f"holds both sides of a comparison: omb-py compare {run_of(tmp_path)} shows it" in told
+    assert f"holds both sides of a comparison: omb-py compare {run_of(tmp_path)} --store " in told
 
 
 @pytest.mark.parametrize("command", ["compare --option NEW:warmup=20", "aa"])

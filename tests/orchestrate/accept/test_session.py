@@ -274,7 +274,7 @@ def test_fewer_nodes_than_asked(tmp_path: Path) -> None:
 
 
 def test_a_suite_without_criteria(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no \[\[criterion\]\], so nothing can be accepted: omb-py run mine"):
+    with pytest.raises(UsageError, match=r"no \[\[criterion\]\], so nothing can be accepted: omb-py run f.toml"):
         accepted(HEAD + ENTRY, tmp_path)
 
 

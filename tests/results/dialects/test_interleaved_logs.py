@@ -94,4 +94,4 @@ def test_the_command_says_how_to_judge_them(tmp_path: Path, capsys: pytest.Captu
     assert main(["results", "import", *names, "--interleaved", "{old|new}-{pair}.log", *store]) == OK
     out = capsys.readouterr().out
     assert out.startswith("16 launches in 8 pairs, as import-")
-    assert main([*out.rpartition("omb-py ")[2].split(), *store]) == NEGATIVE
+    assert main(out.rpartition("omb-py ")[2].split()) == NEGATIVE

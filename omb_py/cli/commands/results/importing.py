@@ -19,6 +19,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.dialects.interleaved_logs import LogFile, NamePattern, parse_pattern, store_interleaved
 from omb_py.results.dialects.log_files import STDIN, logs_in, read_log, without_files
 from omb_py.results.dialects.storing import Imported, ImportOptions, check_benchmark, columns_of, store_bytes
+from omb_py.results.repro_command import storing
 from omb_py.results.units import counted
 
 IMPORT_HELP = (
@@ -125,7 +126,8 @@ def _import_pairs(files: Sequence[str], pattern: NamePattern, store: Path, optio
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
     run_id = store_interleaved(logs, pattern, store, options)
-    click.echo(f"{len(logs)} launches in {len(logs) // 2} pairs, as {run_id} in {store}: omb-py compare {run_id}")
+    judge = storing(f"omb-py compare {run_id}", store)
+    click.echo(f"{len(logs)} launches in {len(logs) // 2} pairs, as {run_id} in {store}: {judge}")
     return OK
 
 
