@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from omb_py.cli.registry import commands
 from omb_py.errors import UsageError
@@ -69,6 +70,16 @@ def _alone(words: Sequence[str]) -> tuple[str, str, bool] | None:
     return (which, store, quiet) if which else None
 
 
+def words_of(run_id: str, store: Path, look: Callable[[str], Mapping[str, Any]]) -> list[str]:
+    """The words after ``omb-py`` that began a run; none where ``--resume`` cannot continue it."""
+    from omb_py.orchestrate.running.resume import continues
+
+    match look(f"{run_id}-0"):
+        case {"run": {"tool": {"command_line": [_, str() as command, *rest]}}} if takes_resume(command):
+            return [command, *map(str, rest)] if continues(store, command, run_id) else []
+    return []
+
+
 def _begun(command: str, which: str, store: Path) -> tuple[str, list[str]]:
     """The id and the words of the newest run of a command that has not reached its end. Raises UsageError."""
     from omb_py.results.store.paths import pass_over
@@ -83,9 +94,9 @@ def _begun(command: str, which: str, store: Path) -> tuple[str, list[str]]:
             fits = which == NEWEST or run.run_id.startswith(which)
             if not fits or run.state in (None, "running"):
                 continue
-            match look(f"{run.run_id}-0"):
-                case {"run": {"tool": {"command_line": [_, str() as begun, *rest]}}} if begun == command:
-                    return run.run_id, list(map(str, rest))
+            begun = words_of(run.run_id, store, look)
+            if begun[:1] == [command]:
+                return run.run_id, begun[1:]
     named = "" if which == NEWEST else f"={which}"
     raise UsageError(
         f"--resume{named}: no interrupted {command} in {str(store)!r} with its command line: see omb-py results list, "

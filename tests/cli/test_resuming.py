@@ -13,6 +13,7 @@ from omb_py.cli.registry import OURS
 from omb_py.cli.resuming import takes_resume, whole_line
 from omb_py.errors import UsageError
 from omb_py.orchestrate.running.collector import Collector
+from omb_py.orchestrate.running.resume import COMPARISON, TUNING, declare_design
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.write import write_launch
 from tests.support.rows import row_of
@@ -22,6 +23,8 @@ def begun(store: Path, run_id: str, *words: str) -> None:
     """A run of ``omb-py`` with these words that was interrupted after its first launch."""
     write_launch(store, [row_of(run_id, 0)], {"run": {"tool": {"command_line": ["omb-py", *words]}}})
     RunLock(store, run_id).ended_early("interrupted")
+    if words[0] in ("compare", "tune"):
+        declare_design(store, run_id, {}, TUNING if words[0] == "tune" else COMPARISON)
 
 
 @pytest.fixture
@@ -76,6 +79,17 @@ def test_a_quiet_line_goes_on_quietly(store: Path) -> None:
 def test_what_cannot_go_on_by_itself(line: str, why: str, store: Path) -> None:
     with pytest.raises(UsageError, match=f"^{why}"):
         whole_line(line.split(), len)
+
+
+def test_the_parts_of_a_tuning_do_not_go_on_by_themselves(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The comparison that proves it and its guidelines are runs of the same command line, and newer."""
+    begun(store, "t1", "tune", "allreduce")
+    begun(store, "t2", "tune", "allreduce")
+    (store / ".reports" / "t2.tuning").rename(store / ".reports" / "t2.begun")
+    assert whole_line(["tune", "--resume"], len) == ["tune", "--resume=t1", "allreduce"]
+    assert main(["results", "list", "--store", str(store)]) == 0
+    (hint,) = [line for line in capsys.readouterr().err.splitlines() if "to go on: omb-py tune" in line]
+    assert hint == "omb-py: run t1: interrupted; to go on: omb-py tune --resume=t1 allreduce"
 
 
 def test_the_commands_with_resume_are_those_with_the_option() -> None:

@@ -189,6 +189,12 @@ def declare_design(store: Path, run_id: str, design: Mapping[str, object], endin
         raise NotStored(f"cannot write {str(path)!r}: {reason(error)}") from error
 
 
+def continues(store: Path, command: str, run_id: str) -> bool:
+    """Whether ``--resume`` of the command that began a run can continue it: one that is a part of another cannot."""
+    ending = {"compare": COMPARISON, "aa": COMPARISON, "tune": TUNING}.get(command)
+    return ending is None or _design_path(store, run_id, ending).is_file()
+
+
 def forget_design(store: Path, run_id: str, ending: str = COMPARISON) -> None:
     """Remove the design of a comparison whose last launch was made."""
     _design_path(store, run_id, ending).unlink(missing_ok=True)

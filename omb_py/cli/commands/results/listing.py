@@ -16,7 +16,7 @@ from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, 
 from omb_py.cli.help import CONTEXT, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import form_option, output_path, write_file, write_report
-from omb_py.cli.resuming import takes_resume
+from omb_py.cli.resuming import words_of
 from omb_py.cli.stored_cells import filters, skipped, where_option
 from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
@@ -138,10 +138,9 @@ def _say_how_to_go_on(store: Path, stored: Sequence[RunSummary]) -> None:
     """Say on stderr with which command lines runs go on that have not reached their end."""
     provenance = provenance_of(store)
     for run in [run for run in stored if run.state not in (None, "running")][-_HINTS:]:
-        match provenance(f"{run.run_id}-0"):
-            case {"run": {"tool": {"command_line": [_, str() as command, *rest]}}} if takes_resume(command):
-                line = resuming([command, *map(str, rest)], run.run_id)
-                click.echo(f"omb-py: run {run.run_id}: {run.state}; to go on: {line}", err=True)
+        if words := words_of(run.run_id, store, provenance):
+            line = resuming(words, run.run_id)
+            click.echo(f"omb-py: run {run.run_id}: {run.state}; to go on: {line}", err=True)
 
 
 def run_list(form: str, store: Path | None) -> int:
