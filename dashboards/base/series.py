@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -14,12 +14,13 @@ import pandas as pd
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import SEPARATOR, plural
-from omb_py.results.analysis.series import WHO
+from omb_py.results.analysis.series import WHO, side_of
 from omb_py.results.compare import tags as tag_names
-from omb_py.results.compare.cell_names import WORDS
+from omb_py.results.compare.cell_names import value_text
 from omb_py.results.statistics.launch_time import FIELD, OURS
 from omb_py.results.store import schema
 from omb_py.results.store.keys import COMPARED
+from omb_py.results.store.row import Row
 from omb_py.results.units import listed
 
 PANEL = ("benchmark", "metric", "unit")
@@ -215,6 +216,13 @@ def told_by_tag(frame: pd.DataFrame) -> set[str]:
     return {run for run in frame["run_id"].unique() if str(run) in runs}
 
 
+def sides_of(rows: pd.DataFrame) -> pd.Series[Any]:
+    """For each prepared row the side of a comparison that nothing but its tag tells from the other, else None."""
+    known = {text: side_of(cast(Row, {"tags": str(text)})) for text in rows["tags"].unique()}
+    sides: pd.Series[Any] = rows["tags"].astype(object).map(known).astype(object)
+    return sides
+
+
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
     """Replace text columns by categories: grouping is faster, and a million cells fit in a few hundred MB."""
     columns: dict[str, pd.Series] = {}
@@ -339,7 +347,7 @@ def word(column: str, value: object) -> str:
         return "" if theme.absent(value) else _PROVED.sub(r"tuned (\1)", _SIDED.sub("", str(value)))
     if theme.absent(value):
         return "library unknown" if column in ("library", "library_version") else f"no {column}"
-    return WORDS.get(column, "{}").format(value)
+    return value_text(column, value)
 
 
 def lines(rows: pd.DataFrame, ignore: Sequence[str] = ()) -> list[SeriesLine]:

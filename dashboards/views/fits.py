@@ -16,10 +16,10 @@ from omb_py.dashboards.figures.launches import history as history_view
 from omb_py.dashboards.figures.models import model as model_view
 from omb_py.errors import UsageError
 from omb_py.printing.analyses import environment_lines, heading
-from omb_py.results.analysis.cost_model import CostModel, models
+from omb_py.results.analysis.cost_model import VERSION, CostModel, models
 from omb_py.results.analysis.history import History, LevelStep, enough, history
 from omb_py.results.analysis.series import COLUMNS as ROW_COLUMNS
-from omb_py.results.analysis.series import WHO, TimedRow
+from omb_py.results.analysis.series import SIDE, WHO, TimedRow
 from omb_py.results.analysis.series import series as histories_of
 from omb_py.results.compare.report import percent
 from omb_py.results.statistics import curve_fit
@@ -160,19 +160,24 @@ def _history(levels: History) -> View:
 
 
 def fits(cells: Cells) -> list[Shown]:
-    """The curve alpha + beta · size of the times with most cells, one a benchmark first."""
+    """The curve alpha + beta · size of the times with most cells, of those the newest; one a benchmark first."""
     frame = cells.timed
-    keys = [*WHO, *(name for name in COMPARED if name not in ("size_bytes", "metric", "unit"))]
+    frame = frame.assign(**{SIDE: series.sides_of(frame)})
+    compared = (name for name in COMPARED if name not in ("size_bytes", "metric", "unit"))
+    keys = [*WHO, VERSION, SIDE, *compared]
     fits = (frame["metric"] == "latency") & (frame["median_us"] > 0) & (frame["size_bytes"].fillna(0) > 0)
     places = np.flatnonzero(fits.fillna(False))
-    timed = frame[list(dict.fromkeys(["benchmark", "size_bytes", *keys]))].iloc[places]
-    numbered = timed[["benchmark", "size_bytes"]].assign(
+    timed = frame[list(dict.fromkeys(["benchmark", "size_bytes", "started_at", *keys]))].iloc[places]
+    numbered = timed[["benchmark", "size_bytes", "started_at"]].assign(
         part=timed.groupby(series.varying(timed, keys) or keys[:1], observed=True, dropna=False, sort=True).ngroup()
     )
     parts = numbered.groupby("part", sort=True).agg(
-        sizes=("size_bytes", "nunique"), cells=("size_bytes", "size"), benchmark=("benchmark", "first")
+        sizes=("size_bytes", "nunique"),
+        cells=("size_bytes", "size"),
+        benchmark=("benchmark", "first"),
+        newest=("started_at", "max"),
     )
-    parts = parts[parts["sizes"] >= curve_fit.LEAST].sort_values("cells", ascending=False, kind="stable")
+    parts = parts[parts["sizes"] >= curve_fit.LEAST].sort_values(["cells", "newest"], ascending=False, kind="stable")
     turns = parts.groupby("benchmark", observed=True, sort=False).cumcount().sort_values(kind="stable")
     messages = rows_of(frame[frame["benchmark"] == MESSAGES])
     fitted = []

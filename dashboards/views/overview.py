@@ -14,6 +14,8 @@ from omb_py.dashboards.base.view import SEPARATOR, Shown, View, plural, records,
 from omb_py.dashboards.changes.sides import WAYS
 from omb_py.dashboards.views.cells import Cells
 from omb_py.engine.rank.launch_facts import GpuInventory, GpuPair
+from omb_py.results.analysis.series import SIDE
+from omb_py.results.compare.tags import COMPARE_SIDE
 from omb_py.results.repro_command import storing
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.keys import environment_facts, flat
@@ -31,7 +33,7 @@ MOST_LINES = 2000
 """Lines of the table of all measurements."""
 _WHO = ("benchmark", "backend", "library", "library_version", "binding", "device", "ranks", "devices")
 _LIBRARY = ("backend", "library", "library_version")
-_OTHER_WAYS = tuple(name for name in (*WAYS, "parameters") if name not in _WHO)
+_OTHER_WAYS = (SIDE, *(name for name in (*WAYS, "parameters") if name not in _WHO))
 _HEADS = (
     *("benchmark", "backend", "library", "version", "binding", "device", "ranks", "GPUs", "way", "sizes"),
     *("µs at the smallest", "µs at the largest", "GB/s at most", "launches", "cells", "failed", "last day"),
@@ -87,10 +89,12 @@ def _hardware(cells: Cells) -> str:
 def by_side(rows: pd.DataFrame) -> pd.DataFrame:
     """A row for each benchmark, side, number of ranks and way of measuring, which are the index, of prepared cells.
 
-    The ways are the columns of type, operation, placement and the like whose values differ. ``low`` and ``high`` are
-    its sizes in bytes, ``at_low`` and ``at_high`` the medians over launches there in µs, ``rate`` its most GB/s,
-    ``value`` the largest in its ``unit``, then ``launches``, ``cells``, ``failed`` ones, and the last ``day``.
+    The ways are the sides of comparisons that only a tag tells apart, and the columns of type, operation, placement and
+    the like whose values differ. ``low`` and ``high`` are its sizes in bytes, ``at_low`` and ``at_high`` the medians
+    over launches there in µs, ``rate`` its most GB/s, ``value`` the largest in its ``unit``, both of the medians over
+    launches too, then ``launches``, ``cells``, ``failed`` ones, and the last ``day``.
     """
+    rows = rows.assign(**{SIDE: series.sides_of(rows)})
     keys = [*(name for name in _WHO if name in rows), *series.varying(rows, _OTHER_WAYS)]
     part = rows[[*keys, "size_bytes", "launch_id", "date", "validated", "median_us", "busbw_gbps", "value", "unit"]]
     sized = part.assign(
@@ -102,14 +106,15 @@ def by_side(rows: pd.DataFrame) -> pd.DataFrame:
     sides = by.agg(
         low=("size", "min"),
         high=("size", "max"),
-        rate=("busbw_gbps", "max"),
         launches=("launch_id", "nunique"),
         cells=("launch_id", "size"),
         failed=("failed", "sum"),
         day=("day", "max"),
-        value=("value", "max"),
         unit=("unit", "first"),
     )
+    of_size = sized.groupby([*keys, "size"], dropna=False, sort=True, observed=True)[["busbw_gbps", "value"]].median()
+    highest = of_size.groupby(keys, dropna=False, sort=True, observed=True).max()
+    sides = sides.assign(rate=highest["busbw_gbps"], value=highest["value"])
     for name, end in (("low", by["size"].transform("min")), ("high", by["size"].transform("max"))):
         there = sized[sized["size"].isna() | (sized["size"] == end)]
         sides[f"at_{name}"] = there.groupby(keys, dropna=False, sort=True, observed=True)["median_us"].median()
@@ -188,7 +193,8 @@ def _line(cells: Cells, row: Record) -> tuple[object, ...]:
     span = " to ".join(dict.fromkeys(map(size_text, (row.low, row.high)))) if sized else "-"
     sought = {**who, **{name: value for name, value in row.way.items() if name != "parameters"}}
     said = sought if who["library"] == "" else {**sought, "backend": ""}  # a library has one backend
-    filters = [f"{name}={value}" for name, value in said.items() if value != ""]
+    columns = {SIDE: f"tag={COMPARE_SIDE}"}
+    filters = [f"{columns.get(name, name)}={value}" for name, value in said.items() if value != ""]
     command = shlex.join(["omb-py", "report", str(cells.store), *filters])
     numbers = (theme.finite(row.at_low), theme.finite(row.at_high) if sized else None, theme.finite(row.rate))
     counts = (int(row.launches), int(row.cells), int(row.failed) or "", row.day)

@@ -14,9 +14,11 @@ from omb_py.results.analysis.efficiency import Scaling
 from omb_py.results.analysis.history import History, Level, LevelStep
 from omb_py.results.analysis.series import PLURALS, SIDE, Series
 from omb_py.results.analysis.step_prediction import Observed, Predicted, beside
+from omb_py.results.compare.cell_names import value_text
 from omb_py.results.document import TextTable
 from omb_py.results.units import size_text
 
+_WHO = ("backend", "library", "library_version", "binding", "dtype")
 _SHOWN = 6
 """Most differences of an environment that are listed."""
 
@@ -27,11 +29,12 @@ def title(series: Series) -> str:
 
 
 def heading(facts: Mapping[str, object], measured: Sequence[int | None]) -> str:
-    """Say what was measured: benchmark, sizes, ranks, backend, library; for imported rows also whose means they are."""
+    """Say what was measured: benchmark, sizes, ranks, backend, library; for imported rows also whose means they are.
+    A history has no one version."""
     sizes = [size_text(size) for size in measured if size is not None]
     shown = "" if not sizes else sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]}"
-    ranks = f"{facts['ranks']} ranks" if facts.get("ranks") else ""
-    parts = [facts["benchmark"], shown, ranks, *(facts.get(n) for n in ("backend", "library", "binding", "dtype"))]
+    ranks = value_text("ranks", facts["ranks"]) if facts.get("ranks") else ""
+    parts = [facts["benchmark"], shown, ranks, *(facts.get(name) for name in _WHO)]
     if facts.get("statistic") == "mean":
         parts.append(f"means of {facts['source']}")
     if facts.get(SIDE):
@@ -176,7 +179,7 @@ def scaling_table(workload: str, kind: str, side: Mapping[str, object], steps: S
 
 
 def _heading(workload: str, side: Mapping[str, object]) -> str:
-    parts = (workload, f"{side['ranks']} ranks", side["backend"], side["library"], side["binding"])
+    parts = (workload, value_text("ranks", side["ranks"]), side["backend"], side["library"], side["binding"])
     return " · ".join(str(word) for word in parts if word)
 
 

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from omb_py.errors import UsageError
-from omb_py.results.analysis.series import MEASURED, TimedRow
+from omb_py.results.analysis.series import MEASURED, SIDE, TimedRow, side_of
 from omb_py.results.statistics.bandwidth import FORMULAS, formula_name
 from omb_py.results.statistics.curve_fit import LEAST, Curve, fit
 from omb_py.results.statistics.rank_scaling import Prediction, predict
@@ -19,7 +19,9 @@ from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
 ALIKE = (*MEASURED, *(name for name in COMPARED if name != "size_bytes"))
-"""Columns that are equal in all rows of a model."""
+"""Columns that are equal in all rows of a model, and of times predicted at more ranks."""
+VERSION = "library_version"
+"""Equal in all rows of a model too: a median over versions is the time of none."""
 RANKED = ("ranks", "nodes", "ranks_per_node")
 """Those columns of :data:`ALIKE` that change with the number of ranks."""
 OFFLOAD = 1.1
@@ -87,7 +89,7 @@ def models(rows: Sequence[TimedRow], messages: Sequence[TimedRow] = ()) -> list[
     """
     if all(row["metric"] != "latency" for row in rows):
         raise UsageError(f"{rows[0]['benchmark']} measures {rows[0]['metric']}, and a model is of times: see latency")
-    groups = [group for group in grouped(rows, ALIKE) if group[0]["metric"] == "latency"]
+    groups = [group for group in _of_one_side(rows, (*ALIKE, VERSION)) if group[0]["metric"] == "latency"]
     enough = [group for group in groups if len({row["size_bytes"] for row in group}) >= LEAST]
     if not enough:
         most = max(len({row["size_bytes"] for row in group}) for group in groups)
@@ -102,7 +104,7 @@ def scaled(rows: Sequence[TimedRow], ranks: int) -> list[ScaledTimes]:
         UsageError: no size can be predicted (:func:`~omb_py.results.statistics.rank_scaling.predict`).
     """
     predictions, refused = [], None
-    for group in grouped(rows, tuple(name for name in ALIKE if name not in RANKED)):
+    for group in _of_one_side(rows, tuple(name for name in ALIKE if name not in RANKED)):
         sizes: dict[int, Prediction] = {}
         known: set[int] = set()
         for size in sorted({row["size_bytes"] or 0 for row in group}):
@@ -117,7 +119,7 @@ def scaled(rows: Sequence[TimedRow], ranks: int) -> list[ScaledTimes]:
             except UsageError as error:
                 refused = error
         if sizes:
-            facts = {name: value_of(group[0], name) for name in ALIKE if name not in RANKED}
+            facts = _facts(group, [name for name in ALIKE if name not in RANKED])
             predictions.append(ScaledTimes(facts, tuple(sorted(known)), sizes))
     if not predictions:
         raise refused or UsageError("nothing to predict from")
@@ -148,7 +150,7 @@ def _model(group: Sequence[TimedRow], messages: Sequence[TimedRow]) -> CostModel
     sizes = sorted(by_size)
     times = [launch_time(by_size[size]) for size in sizes]
     curve = fit(sizes, [time for time, _ in times])
-    facts = {name: value_of(group[0], name) for name in ALIKE}
+    facts = _facts(group, (*ALIKE, VERSION))
     message = message_of(facts, messages)
     cells = []
     for size, (time, launches), fitted in zip(sizes, times, curve.time_us(sizes), strict=True):
@@ -201,6 +203,19 @@ def grouped(rows: Sequence[TimedRow], names: Sequence[str]) -> list[list[TimedRo
     for row in rows:
         groups.setdefault(tuple(map(cast(Mapping[str, object], row).get, names)), []).append(row)
     return list(groups.values())
+
+
+def _of_one_side(rows: Sequence[TimedRow], names: Sequence[str]) -> list[list[TimedRow]]:
+    """Group rows as :func:`grouped`, and keep the sides of comparisons apart."""
+    groups: dict[object, list[TimedRow]] = {}
+    for number, group in enumerate(grouped(rows, names)):
+        for row in group:
+            groups.setdefault((number, side_of(row)), []).append(row)
+    return list(groups.values())
+
+
+def _facts(group: Sequence[TimedRow], names: Sequence[str]) -> dict[str, object]:
+    return {**{name: value_of(group[0], name) for name in names}, SIDE: side_of(group[0])}
 
 
 BARRIER = "barrier"

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
-from omb_py.results.units import size_text
+from omb_py.results.units import counted, size_text
 
-WORDS: Mapping[str, str] = {
-    "ranks": "{} ranks",
-    "nodes": "{} nodes",
-    "ranks_per_node": "{} ranks a node",
+_NOUNS: Mapping[str, str] = {"ranks": "rank", "nodes": "node", "threads": "thread", "devices": "device"}
+"""Column of a number -> what is counted."""
+_WORDS: Mapping[str, str] = {
     "window": "window {}",
-    "threads": "{} threads",
     "batch": "batch {}",
     "in_place": "in place {}",
     "root": "root {}",
-    "devices": "{} devices",
     "process_sync": "sync {}",
     "thread_level": "level {}",
     "cache": "cache {}",
 }
-"""Column -> format of its value in a name; values of other columns are printed as they are."""
+"""Column -> format of its value in a name."""
 _TELLING = tuple(
     (
         "backend binding ranks nodes device buffer dtype op in_place root window threads process_sync timing "
@@ -67,4 +65,16 @@ def _describe_value(column: str, row: Row) -> str:
         return ""
     if column == "parameters":
         return " ".join(f"{key}={value[key]}" for key in sorted(dict(value)) if key != "pass")
-    return WORDS.get(column, "{}").format(value)
+    return value_text(column, value)
+
+
+def value_text(column: str, value: Any) -> str:
+    """The value of a column in a name.
+
+    >>> value_text("ranks", 1), value_text("ranks_per_node", 4), value_text("root", 0), value_text("dtype", "char")
+    ('1 rank', '4 ranks a node', 'root 0', 'char')
+    """
+    if column == "ranks_per_node":
+        return f"{counted(value, 'rank')} a node"
+    noun = _NOUNS.get(column)
+    return counted(value, noun) if noun else _WORDS.get(column, "{}").format(value)

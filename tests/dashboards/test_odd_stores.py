@@ -19,6 +19,7 @@ from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.report.picture import picture
+from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.overview import overview
 from omb_py.results.store.write import write_launch
 from tests.dashboards.stores import ACCEPTANCE, OSU, plain, write
@@ -120,6 +121,57 @@ def test_a_table_has_no_mean_over_ways_of_measuring(tmp_path: Path, cell: Cell) 
         "dtype=float64",
         "dtype=float64",
         "ranks=4",
+    ]
+
+
+def test_a_rate_is_a_median_over_launches_too(tmp_path: Path, cell: Cell) -> None:
+    """The luckiest launch stood beside medians, and above the peak of the figure of the same cells."""
+    rows = [
+        cell(2.0, launch, value=2.0, busbw_gbps=rate, size_bytes=size, comparability_key=str(size))
+        for size, rates in ((1024, (1.0, 2.0, 9.0)), (65536, (4.0, 5.0, 6.0)))
+        for launch, rate in enumerate(rates)
+    ]
+    rows = [row | {"median_us": 2.0} for row in rows]
+    data = Data(stored(tmp_path, rows))
+    (shown,) = overview(data.cells(data.frame))
+    assert shown.view is not None
+    assert dict(zip(shown.view.columns, shown.view.rows[0], strict=True))["GB/s at most"] == 5.0
+
+
+def test_sides_that_a_tag_alone_tells_apart_have_no_common_median(tmp_path: Path, cell: Cell) -> None:
+    """Nor a common curve: both sides of a comparison of options have one library and version."""
+    rows = [
+        cell(time + size / 1e3, launch, size_bytes=size, comparability_key=str(size), tags={"compare_side": side})
+        for launch, (side, time) in enumerate((("BASE", 2.0), ("NEW", 4.0)))
+        for size in (8, 64, 512, 4096)
+    ]
+    data = Data(stored(tmp_path, rows))
+    cells = data.cells(data.frame)
+    (shown,) = overview(cells)
+    assert shown.view is not None
+    names = ("way", "µs at the smallest", "launches")
+    found = [[dict(zip(shown.view.columns, row, strict=True))[name] for name in names] for row in shown.view.rows]
+    assert found == [["BASE", pytest.approx(2.0, rel=0.01), 1], ["NEW", pytest.approx(4.0, rel=0.01), 1]]
+    assert [row[-1].rpartition(" ")[2] for row in shown.view.rows] == ["tag=compare_side=BASE", "tag=compare_side=NEW"]
+    titles = [shown.view.title for shown in fits.fits(cells) if shown.view]
+    assert [title.partition(":")[0].rpartition(" · ")[2] for title in titles] == [
+        "side NEW of comparisons",
+        "side BASE of comparisons",
+    ]
+
+
+def test_a_fitted_curve_is_of_one_version(tmp_path: Path, cell: Cell) -> None:
+    """The newest first: a median over versions is the time of none."""
+    rows = [
+        cell(time + size / 1e3, launch, size_bytes=size, comparability_key=str(size), library_version=version)
+        for launch, (version, time) in enumerate((("5.0.2", 2.0), ("5.0.10", 4.0)))
+        for size in (8, 64, 512, 4096)
+    ]
+    data = Data(stored(tmp_path, rows))
+    views = [shown.view for shown in fits.fits(data.cells(data.frame)) if shown.view]
+    assert [(view.title.split(" · ")[3], view.rows[0][1]) for view in views] == [
+        ("5.0.10", pytest.approx(4.0, rel=0.01)),
+        ("5.0.2", pytest.approx(2.0, rel=0.01)),
     ]
 
 

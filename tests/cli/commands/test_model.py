@@ -26,18 +26,28 @@ def message(size: int, ranks: int) -> float:
     return ALPHA + BETA * size
 
 
-def fill(store: Path, benchmark: str, time, ranks: int = 4, sizes=tuple(SIZES), launches: int = 3, **more) -> None:
+def fill(
+    store: Path,
+    benchmark: str,
+    time,
+    ranks: int = 4,
+    sizes=tuple(SIZES),
+    launches: int = 3,
+    version: str = "5",
+    run: str = "",
+    **more,
+) -> None:
     rng = np.random.default_rng(ranks)
     for launch in range(launches):
         rows = [
             row_of(
-                f"{benchmark}{ranks}",
+                run or f"{benchmark}{ranks}",
                 launch,
                 started_at="2026-10-01T12:00:00",
                 benchmark=benchmark,
                 binding="native",
                 library="MPICH",
-                library_version="5",
+                library_version=version,
                 ranks=ranks,
                 device="cpu",
                 buffer="numpy",
@@ -74,7 +84,9 @@ def test_curve_and_efficiency(run, tmp_path) -> None:
     assert found["cells"][0]["efficiency"] == pytest.approx(0.5, rel=0.05)
     assert found["cells"][-1]["efficiency"] == pytest.approx(0.5, rel=0.05) and found["cells"][0]["launches"] == 3
     code, out, _ = run("osu_allreduce")
-    assert code == 0 and "allreduce · 21 sizes, 1 B to 1 MiB · 4 ranks · mpi · MPICH · native" in out and "50 %" in out
+    assert (
+        code == 0 and "allreduce · 21 sizes, 1 B to 1 MiB · 4 ranks · mpi · MPICH · 5 · native" in out and "50 %" in out
+    )
 
 
 @pytest.mark.slow
@@ -140,3 +152,16 @@ def test_one_number_of_ranks_is_no_prediction(run, tmp_path) -> None:
     fill(tmp_path, "allreduce", collective, sizes=(8,))
     code, _, err = run("allreduce --predict 64")
     assert code == 2 and "a prediction needs times at 3 or more numbers of ranks, and there is one: 4; measure" in err
+
+
+def test_versions_and_sides_have_a_model_each(run, tmp_path) -> None:
+    """A median over them is the time of none."""
+    for number, (version, side, factor) in enumerate((("5", "BASE", 1), ("5", "NEW", 2), ("6", "BASE", 4))):
+        more = {"version": version, "tags": {"compare_side": side}, "run": f"r{number}"}
+        fill(tmp_path, "allreduce", lambda size, ranks, by=factor: by * collective(size, ranks), **more)
+    code, out, _ = run("allreduce --format json")
+    found = [(one["facts"]["library_version"], one["facts"]["side"], one["cells"][0]) for one in json.loads(out)]
+    assert code == 0 and [each[:2] for each in found] == [("5", "BASE"), ("5", "NEW"), ("6", "BASE")]
+    first = collective(1, 4)
+    assert [cell["measured_us"] / first for *_, cell in found] == pytest.approx([1, 2, 4], rel=0.05)
+    assert {cell["launches"] for *_, cell in found} == {3}
