@@ -1,3 +1,28 @@
+// A control that does nothing looks broken: what went wrong with a request stands on the page until one is answered.
+{
+  const say = (text) => {
+    const place = document.getElementById("lost");
+    place.hidden = !text;
+    if (place.textContent !== text) place.textContent = text;
+  };
+  const failed = new Set(); // what the explorer could not answer, by what was asked for
+  const send = window.fetch;
+  window.fetch = async (address, request) => {
+    if (!String(address.url ?? address).includes("_dash-update-component")) return send(address, request);
+    const asked = /"output":"([^"]*)"/.exec(request?.body)?.[1];
+    try {
+      const answer = await send(address, request);
+      if (answer.ok) failed.delete(asked); else failed.add(asked);
+      if (answer.status === 403) say("The explorer was started again: open the address that it printed.");
+      else say(failed.size ? "The explorer could not answer; where it was started it says why. What stands here may be old." : "");
+      return answer;
+    } catch (error) {
+      if (error.name !== "AbortError")
+        say("The explorer does not answer: it ended, or the ssh tunnel to it did. What stands here may be old.");
+      throw error;
+    }
+  };
+}
 // What the explorer does in the browser (omb_py/dashboards/explorer/callbacks.py names these functions).
 window.dash_clientside = Object.assign({}, window.dash_clientside, {
   explorer: {

@@ -73,8 +73,14 @@ class Cells:
 
     def load(self, columns: Sequence[str], **filters: object) -> pd.DataFrame:
         """Rows as the stores have them, with other columns."""
-        every = [load(store, columns=columns, on_skip=pass_over, **filters) for store in self.stores]
-        return every[0] if len(every) == 1 else series.concat(every)
+        return self._read(columns, lambda store: load(store, columns=columns, on_skip=pass_over, **filters))
+
+    def _read(self, columns: Sequence[str], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
+        """What is read of the stores; no row of one whose folder went while a reader looks at its cells."""
+        every = [read(store) for store in self.stores if store.is_dir()]
+        if len(every) < 2:
+            return every[0] if every else pd.DataFrame(columns=list(dict.fromkeys(columns)), dtype=object)
+        return series.concat(every)
 
     @cached_property
     def timed(self) -> pd.DataFrame:
@@ -136,11 +142,14 @@ class Cells:
     def read_again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
         """Some of the rows with more columns, from the files of their launches: lists are not kept in memory."""
         days = {str(launch): str(day) for launch, day in zip(cell["launch_id"], cell["date"], strict=True)}
-        wanted = {"columns": [*_ROW, *columns], "benchmark": [str(name) for name in cell["benchmark"].unique()]}
-        read = series.concat(load_launches(store, days, **wanted) for store in self.stores)
+        names = [*_ROW, *columns]
+        benchmarks = [str(name) for name in cell["benchmark"].unique()]
+        read = self._read(names, lambda store: load_launches(store, days, columns=names, benchmark=benchmarks))
         left = cell[list(_ROW)].astype({name: object for name in _ROW if name != "size_bytes"})
         both = left.merge(read.drop_duplicates(list(_ROW)), how="left", on=list(_ROW))
-        return series.occurring(cell).assign(**{name: both[name].to_numpy() for name in columns})
+        # a launch whose file went has no list and no map
+        lists = {name: both[name].where(both[name].notna(), None) for name in columns if both[name].dtype == object}
+        return series.occurring(cell).assign(**{name: lists.get(name, both[name]).to_numpy() for name in columns})
 
 
 def names_of(stores: Sequence[Path]) -> tuple[str, ...]:

@@ -18,14 +18,16 @@ from hypothesis import strategies as st
 
 from omb_py.cli import main
 from omb_py.dashboards.base.reading import StoreSelection
+from omb_py.dashboards.base.series import cell_names
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
-from omb_py.dashboards.explorer.state import COUNTS, THEMES, State, choices, parse, query, views
+from omb_py.dashboards.explorer.state import COUNTS, THEMES, State, choices, drawer, parse, query, views
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.over_size import QUANTITIES
 from tests.dashboards.stores import write
+from tests.dashboards.views.test_checks import LINKS, PROMISES
 from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_registry import called
 from tests.support.plotly_figures import plotly_figure
@@ -304,6 +306,22 @@ def test_a_store_that_is_removed_and_comes_back(data: Data, tmp_path: Path) -> N
     assert made and note == "" and len(data.frame) == 18
     (tmp_path / "away").rename(tmp_path / "s")
     assert data.refresh() and not data.gone and data.version == known
+
+
+@pytest.mark.slow
+def test_every_view_is_drawn_of_a_store_that_is_gone(tmp_path: Path, frame, step_cells) -> None:
+    """What is read from files only is left out: the page goes on to show what was read last, and says so."""
+    store = write(tmp_path / "s", pd.concat([frame, step_cells]))
+    for words in (LINKS, PROMISES):
+        assert main([*words.split(), "--store", str(store)]) == 1
+    data = Data(store)
+    (tmp_path / "s").rename(tmp_path / "away")
+    assert data.refresh()
+    shown = {view: views(data, State(view)) for view in VIEWS}
+    assert all(drawn or note for drawn, note in shown.values())
+    assert {view for view, (drawn, _) in shown.items() if drawn} >= {"first", "curves", "scaling"}
+    title, drawn = drawer(data, cell_names(data.frame[data.frame["benchmark"] == "allreduce"].tail(1))[0])
+    assert title.startswith("allreduce") and "trace" not in [view.kind for view in drawn]
 
 
 @pytest.mark.parametrize("path", ["dash/nope.js", "dash/../../x"])

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.explorer.data import FILTERS
+from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import choices
 from tests.dashboards.stores import write
 from tests.dashboards.views.test_checks import LINKS, PROMISES
@@ -278,6 +278,30 @@ def test_new_launches_appear_by_themselves(browser, tmp_path: Path, cell) -> Non
         until(lambda: browser.execute_script(ROWS), 2)
         assert errors(browser) == []
         browser.get("about:blank")  # before the server ends, which it would ask
+
+
+LOST = "return document.getElementById('lost').textContent"
+
+
+def test_what_is_not_answered_is_said(browser, tmp_path: Path, cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An explorer that ended, and one that failed: a control without effect says nothing of either."""
+
+    def choose(value: str) -> None:
+        browser.execute_script(f"document.querySelector('#quantity input[value={value}]').click()")
+
+    with served(write(tmp_path / "store", pd.DataFrame([cell()]))) as place:
+        visit(browser, place)
+        assert browser.execute_script(LOST) == ""
+        with monkeypatch.context() as broken:
+            broken.setattr(Data, "drawn", None)
+            choose("busbw")
+            until(lambda: browser.execute_script(LOST).startswith("The explorer could not answer"), True)
+        choose("time")
+        until(lambda: browser.execute_script(LOST), "")
+        until(lambda: browser.execute_script(DRAWN), True)
+    choose("busbw")
+    until(lambda: browser.execute_script(LOST).startswith("The explorer does not answer"), True)
+    assert browser.execute_script("return document.getElementById('lost').getBoundingClientRect().height") > 0
 
 
 WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script><a href='javascript:window.bad=1'>y</a>"
