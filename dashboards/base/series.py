@@ -396,7 +396,8 @@ def distinguishing_columns(rows: pd.DataFrame, names: Sequence[str]) -> list[str
         if not shown or len(distinct[[*shown, name]].drop_duplicates()) > len(distinct[shown].drop_duplicates()):
             shown.append(name)
     rest = [name for name in shown if name != "backend"]
-    named = "library" in rest and len(distinct[rest].drop_duplicates()) == len(distinct[shown].drop_duplicates())
+    named = any(name in rest for name in ("library", "library_version"))  # a label has both
+    named = named and len(distinct[rest].drop_duplicates()) == len(distinct[shown].drop_duplicates())
     return rest if named else shown
 
 

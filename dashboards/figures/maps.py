@@ -97,7 +97,7 @@ def counted(tables: Iterable[pd.DataFrame], over: str) -> str:
     most = max(left, key=lambda cell: abs(math.log(cell.ratio)))
     if max(most.ratio, 1 / most.ratio) > 1.005:  # else it is 1×
         count = getattr(most, over)
-        size = "" if theme.absent(most.size_bytes) else f" {size_text(int(most.size_bytes))}"
+        size = "" if theme.absent(most.size_bytes) or not most.size_bytes else f" {size_text(int(most.size_bytes))}"
         counts = "" if theme.absent(count) else f" on {int(count)} {COUNTED[over]}"
         open_ += f"; largest difference: {most.benchmark}{size}{counts}, {factor_text(most.ratio)}"
     return f"{text}; {open_}" if decided else open_

@@ -366,7 +366,8 @@ def _measured(screen: FirstScreen) -> str:
     """What a store says in which nothing can be compared."""
     cells = screen.cells
     if len(cells.rows):
-        return f"{plural(cells.rows['benchmark'].nunique(), 'benchmark')} measured with {listed(screen.names)}"
+        by = f" with {listed(screen.names)}" if any(screen.names) else ""
+        return f"{plural(cells.rows['benchmark'].nunique(), 'benchmark')} measured{by}"
     others = {"links": cells.links, "guidelines": cells.guidelines, "settings": cells.trials}
     return f"{listed(name for name, rows in others.items() if len(rows)) or 'nothing'} measured".capitalize()
 

@@ -83,6 +83,11 @@ def over_count(cells: Cells, quantity: str = QUANTITIES[0], count: str = "ranks"
     return panels_over_count(times, curves.PanelGrid(count, count, "time" if quantity == "auto" else quantity))
 
 
+def over_count_in_report(cells: Cells) -> Iterator[Shown]:
+    """Times over the number of GPUs where all were measured on those, else of ranks."""
+    return over_count(cells, count=series.counted_over(cells.timed))
+
+
 def panels_over_count(times: pd.DataFrame, grid: curves.PanelGrid) -> Iterator[Shown]:
     """Each benchmark with a series on several numbers of ranks or GPUs: a panel a message size, a line a series."""
     for benchmark, rows in times.groupby("benchmark", sort=True, observed=True):

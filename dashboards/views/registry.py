@@ -59,7 +59,7 @@ ENTRIES: list[ViewEntry] = [
         over_size.over_count,
         "Nothing here was measured on more than one such number, or it has not that quantity.",
         inputs=("quantity", "count"),
-        report=InReport(90, most=3),
+        report=InReport(90, views=over_size.over_count_in_report, most=3),
     ),
     ViewEntry("distribution", "Cell", "spread of a cell", anomalies.distribution, _NO_CELL, inputs=("size",)),
     ViewEntry("trace", "Cell", "calls of a launch", anomalies.trace, _NO_CELL, inputs=("size",)),

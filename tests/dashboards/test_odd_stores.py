@@ -23,6 +23,7 @@ from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.overview import overview
 from omb_py.results.store.write import write_launch
 from tests.dashboards.stores import ACCEPTANCE, OSU, plain, write
+from tests.support import gpu_store
 
 Cell = Callable[..., dict[str, Any]]
 
@@ -173,6 +174,46 @@ def test_a_fitted_curve_is_of_one_version(tmp_path: Path, cell: Cell) -> None:
         ("5.0.10", pytest.approx(4.0, rel=0.01)),
         ("5.0.2", pytest.approx(2.0, rel=0.01)),
     ]
+
+
+@pytest.mark.slow
+def test_wrong_bytes_have_a_library_and_every_size(tmp_path: Path, cell: Cell) -> None:
+    rows = [
+        cell(2.0, launch, library=library, size_bytes=size, validated=library == "A", comparability_key=str(size))
+        for launch, library in enumerate(("A", "B", "C"))
+        for size in (8, 16, 32, 64, 128, 256)
+    ]
+    rows += [cell(2.0, 9, benchmark="barrier", size_bytes=None, validated=False, comparability_key="b")]
+    alike = {"rank_mean_us": [2.0] * 4, "slowest_rank_share": [0.25] * 4}
+    made = report(stored(tmp_path, [row | alike for row in rows]), StoreSelection())
+    assert made.odd == [
+        "Wrong bytes: allreduce (B 5.0.2 · 4 ranks) failed its validation at 8 B, 16 B, 32 B, 64 B and 2 more.",
+        "Wrong bytes: allreduce (C 5.0.2 · 4 ranks) failed its validation at 8 B, 16 B, 32 B, 64 B and 2 more.",
+        "Wrong bytes: barrier (MPICH 5.0.2 · 4 ranks) failed its validation.",
+    ]
+
+
+@pytest.mark.slow
+def test_what_has_no_size_and_no_library_is_not_given_one(tmp_path: Path, cell: Cell) -> None:
+    """The largest difference was at 0 B, and measured with nothing was measured with."""
+    rows = [
+        cell(time, launch, benchmark="step", library=library, size_bytes=0, comparability_key="s")
+        for launch, (library, time) in enumerate((("A", 2.0), ("B", 4.0)))
+    ]
+    title = report(stored(tmp_path / "a", rows), StoreSelection()).first[0].title
+    assert title.startswith("B 5.0.2 against A 5.0.2: ") and "largest difference: step on 4 ranks, 2× slower" in title
+    unknown = [cell(library=library, library_version=None, value=None, median_us=None) for library in ("A", "B")]
+    title = report(stored(tmp_path / "b", unknown), StoreSelection()).first[0].title
+    assert title.partition(";")[0] == "1 benchmark measured"
+
+
+@pytest.mark.slow
+def test_what_was_measured_on_gpus_is_drawn_over_gpus(tmp_path: Path) -> None:
+    """And a line has the name of its library once, without its backend."""
+    gpu_store.write(tmp_path / "s", gpus=(2, 4))
+    (view,) = [view for view in report(tmp_path / "s", StoreSelection()).views if view.kind == "scaling"]
+    assert view.columns == ("size", "GPUs", "MVAPICH-Plus 4.1 µs", "NCCL 2.21.5 µs", "NCCL 2.27.3 µs")
+    assert "ranks" not in view.title and view.spec["layout"]["xaxis"]["title"]["text"] == "GPUs"
 
 
 @pytest.mark.parametrize(
