@@ -33,7 +33,8 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       const fold = clicks ? !hidden : window.innerWidth < 1000;
       document.getElementById("fold").setAttribute("aria-expanded", String(!fold));
       const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
-      return [fold, clicks ? dash_clientside.no_update : { narrow: !wide, theme: dark ? "dark" : "light" }];
+      const room = !wide ? "narrow" : document.getElementById("content").clientWidth < 900 ? "middle" : "";
+      return [fold, clicks ? dash_clientside.no_update : { room, theme: dark ? "dark" : "light" }];
     },
     // The cell of the point or row that was clicked on; of several points under one label the one nearest in height.
     click: (clicks, rows, closed) => {

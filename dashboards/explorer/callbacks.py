@@ -16,11 +16,11 @@ from omb_py.dashboards.base.theme import Facts, Values
 from omb_py.dashboards.base.view import View, plural
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import FILTERS, Data
-from omb_py.dashboards.explorer.layout import Component, drawn_again, figure
+from omb_py.dashboards.explorer.layout import NARROW, ROOMS, Component, drawn_again, figure
 from omb_py.dashboards.explorer.state import CONTROLS, State, drawer, parse, query, state_of, views
 
 Window = Facts
-"""What the browser is like: ``narrow``, ``theme``."""
+"""What the browser is like: ``room`` (:data:`omb_py.dashboards.explorer.layout.ROOMS`), ``theme``."""
 Answer = Any
 """Values of the properties of components, in the order of the outputs."""
 _NAMES = [*CONTROLS, *FILTERS]
@@ -90,12 +90,12 @@ class ExplorerCallbacks:
             nothing[3] = [query(state), version, *shown[2:]] if shown else no_update
             return [*kept, *nothing]
         drawn, note = views(self.data, state)
-        theme, narrow = looks(state.theme, window)
+        theme, room = looks(state.theme, window)
         fixed = query(replace(state, quantity=State().quantity, theme=State().theme, cell=""))
-        page_has = [fixed, narrow, *(f"{view.kind} {view.spec is not None}" for view in drawn)]
+        page_has = [fixed, room, *(f"{view.kind} {view.spec is not None}" for view in drawn)]
         return [
             *kept,
-            _figures(drawn, theme, narrow, (fixed, state.quantity), bool(shown) and shown[3:] == page_has),
+            _figures(drawn, theme, room, (fixed, state.quantity), bool(shown) and shown[3:] == page_has),
             note,
             _about(self.data, self.data.select(state.filters)),
             [query(state), version, theme, *page_has],
@@ -112,7 +112,7 @@ class ExplorerCallbacks:
             return [], True
         theme, _ = looks(wanted, window)
         title, drawn = drawer(self.data, name)
-        return layout.in_drawer(title, [figure(view, theme, True, (name, ""), -1) for view in drawn]), False
+        return layout.in_drawer(title, [figure(view, theme, NARROW, (name, ""), -1) for view in drawn]), False
 
     def rows(self, request: Facts | None, shown: list[str] | None) -> Answer:
         """The rows that the grid asks for."""
@@ -153,9 +153,9 @@ def _stated(values: Values) -> State:
     return state_of(dict(zip(CONTROLS, single, strict=True)), filters)
 
 
-def _figures(drawn: Sequence[View], theme: str, narrow: bool, revision: tuple[str, str], same: bool) -> Answer:
+def _figures(drawn: Sequence[View], theme: str, room: str, revision: tuple[str, str], same: bool) -> Answer:
     """The figures; where the page has the same ones already, they only get their new data."""
-    sections = [figure(view, theme, narrow, revision, number) for number, view in enumerate(drawn)]
+    sections = [figure(view, theme, room, revision, number) for number, view in enumerate(drawn)]
     if not same:
         return sections
     for name, properties in drawn_again(sections):
@@ -163,11 +163,11 @@ def _figures(drawn: Sequence[View], theme: str, narrow: bool, revision: tuple[st
     return no_update
 
 
-def looks(wanted: str, window: Window | None) -> tuple[str, bool]:
-    """The theme, and whether there is little room: as the control says, else as the browser is."""
+def looks(wanted: str, window: Window | None) -> tuple[str, str]:
+    """The theme, as the control says, else as the browser is; and how much room there is."""
     seen = window or {}
     theme = next((name for name in (wanted, seen.get("theme")) if name in style.THEMES), style.THEMES[0])
-    return theme, bool(seen.get("narrow"))
+    return theme, next((room for room in ROOMS if room == seen.get("room")), "")
 
 
 def _about(data: Data, rows: pd.DataFrame) -> str:

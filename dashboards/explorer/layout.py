@@ -37,14 +37,19 @@ LOADING_MS = 400
 """Milliseconds after which the page says that figures are being made; what stands there stays to be read."""
 MOST_TABLE_ROWS = 200
 """Rows of the table under a figure; the report has all."""
+NARROW = "narrow"
+"""A phone, and the drawer."""
+ROOMS = (NARROW, "middle")
+"""How much room figures have where it is little; a figure's layout has in its ``meta`` what it then shows otherwise."""
 ABOVE, FIGURE, BELOW = "above", "figure", "below"
 """The three parts of a view on the page; with the number of the view they are the ids of Dash's components."""
 
 
-def figure(view: View, theme: str, narrow: bool, revision: tuple[str, str], number: int = -1) -> Component:
-    """A view in a theme: title, caption, figure, notes, table, command; `narrow` is on a phone.
+def figure(view: View, theme: str, room: str, revision: tuple[str, str], number: int = -1) -> Component:
+    """A view in a theme: title, caption, figure, notes, table, command.
 
     Args:
+        room: one of :data:`ROOMS`, or empty where there is enough.
         revision: while the first is the same, zoom and isolated series stay as they are; heights, while both are.
         number: of the figure on the page, for clicks on its points and for :func:`drawn_again`; below 0 for none.
     """
@@ -54,7 +59,7 @@ def figure(view: View, theme: str, narrow: bool, revision: tuple[str, str], numb
 
     parts = [html.Div([html.H3(view.title), html.P(view.caption, className="soft")], **named(ABOVE))]
     if view.spec is not None:
-        layout = _layout(view.spec, theme, narrow, revision)
+        layout = _layout(view.spec, theme, room, revision)
         data = [
             {**trace, "customdata": view.cells[at]} if at in view.cells else trace
             for at, trace in enumerate(view.spec["data"])
@@ -72,9 +77,9 @@ def figure(view: View, theme: str, narrow: bool, revision: tuple[str, str], numb
     return html.Section(parts, **{"data-kind": view.kind})
 
 
-def _layout(spec: Facts, theme: str, narrow: bool, revision: tuple[str, str]) -> Layout:
+def _layout(spec: Facts, theme: str, room: str, revision: tuple[str, str]) -> Layout:
     layout = {**spec["layout"], "template": style.template(theme), "autosize": True, "uirevision": revision[0]}
-    layout = _merged(layout, layout.get("meta", {}).get("narrow", {})) if narrow else layout
+    layout = _merged(layout, layout.get("meta", {}).get(room, {}))
     for name in [name for name in layout if name.startswith("yaxis")]:
         layout[name] = {**layout[name], "uirevision": "".join(revision)}
     entries = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in spec["data"])
@@ -118,7 +123,7 @@ def _item(item: Item) -> Component:
 
 
 def _merged(layout: Layout, more: Layout) -> Layout:
-    """A layout with what a phone shows otherwise, as the report's script merges it."""
+    """A layout with what it shows otherwise where there is little room, as the report's script merges it."""
     known = dict(layout)
     for name, value in more.items():
         known[name] = {**known.get(name, {}), **value} if isinstance(value, Mapping) else value

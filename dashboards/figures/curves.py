@@ -437,6 +437,7 @@ def multiples(
     y = grid.value_axis(sides[0][0], theme.drawn(data))
     beside = columns or len(panels)
     wide = PanelPlaces(len(panels), beside, _TALL, round(BETWEEN * _TALL), 0.02 if beside > 2 else 0.05)
+    middling = PanelPlaces(len(panels), min(3, beside), _TALL, round(BETWEEN * _TALL), 0.04)
     slim = PanelPlaces(len(panels), min(2, len(panels)), _TALL_NARROW, round(0.5 * _TALL_NARROW), 0.05)
     around = _MARGIN["t"] + _MARGIN["b"]
     layout = theme.layout(height=wide.pixels + around, margin=_MARGIN, hovermode="x")
@@ -450,7 +451,9 @@ def multiples(
     narrow = slim.axes_alike(x | theme.thinned(x, 2), y)
     narrow |= {"annotations": layout["annotations"], "height": slim.pixels + around + 22 * len(sides)}
     narrow["legend"] = {**layout["legend"], "y": -56 / slim.pixels}
-    layout["meta"] = {"narrow": narrow}
+    fewer = middling.axes_alike(x | theme.thinned(x, 3), y) | {"height": middling.pixels + around}
+    fewer["legend"] = {**layout["legend"], "y": -58 / middling.pixels}
+    layout["meta"] = {"narrow": narrow, "middle": fewer}
     if grid.quantity == "time" and not banded:
         layout["meta"]["switch"] = _switch(sides, known, panels)
     over, by = ("message size", COUNTED[grid.over]) if grid.across == SIZE else (COUNTED[grid.across], "message size")

@@ -27,7 +27,7 @@ SCALE = tuple((1 - at, colour) for at, colour in reversed(theme.DIVERGING))
 """Violet is faster, orange is slower."""
 LEAST_REACH, MOST_REACH = math.log2(1.25), 1.0
 """Log2 of the ratio with the full colour: between these, as far as the cells reach."""
-COLUMNS, COLUMNS_NARROW = 4, 1
+COLUMNS, COLUMNS_MIDDLE, COLUMNS_NARROW = 4, 2, 1
 """Panels beside each other, and on a phone."""
 MOST_DRAWN, MOST_LISTED = 256, 2000
 """Nodes of a map of pairs that are drawn each by itself, and links that are listed."""
@@ -126,9 +126,11 @@ def _ratio_figure(cells_of: Mapping[str, Sequence[Record]], unit: str) -> tuple[
     grids = {name: _grid(cells, "count", "size") for name, cells in cells_of.items()}
     tall = max([_LEAST_PANEL, *(_ROW * len(counts) for counts, *_ in grids.values())])
     columns = max(2, min(COLUMNS, len(grids)))
-    beside, below = (PanelPlaces(len(grids), many, tall, _GAP, 0.05) for many in (columns, COLUMNS_NARROW))
+    beside, below, fewer = (
+        PanelPlaces(len(grids), many, tall, _GAP, 0.05) for many in (columns, COLUMNS_NARROW, COLUMNS_MIDDLE)
+    )
     panels = [_ratio_panel(n, *grid, "" if at % columns else unit) for at, (n, grid) in enumerate(grids.items())]
-    data, layout = arrange(panels, beside, {"narrow": below}, _RATIO_MARGIN)
+    data, layout = arrange(panels, beside, {"narrow": below, "middle": fewer}, _RATIO_MARGIN)
     farthest = max([LEAST_REACH, *(abs(math.log2(cell.ratio)) for cells in cells_of.values() for cell in cells)])
     layout["coloraxis"] = _colour_axis(farthest, _BAR_BESIDE)
     narrow = layout["meta"]["narrow"]

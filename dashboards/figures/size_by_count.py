@@ -106,6 +106,7 @@ def size_by_count(data: SizeByCount, title: str, method: str) -> View | None:
     lines = max(panel.heading.count("<br>") for panel in panels)
     margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * lines}
     traces, layout = arrange(panels, wide, fewer, margin)
+    layout["meta"]["middle"]["xaxis"] |= theme.thinned(panels[0].x_axis, _MOST_TICKS["lines"])
     spec = {"data": traces, "layout": {**layout, "showlegend": False}}
     sentence = _finding(data) or title
     notes = (_CERTAINTY, method) if several else (method,)

@@ -21,6 +21,7 @@ from tests.dashboards.stores import write
 from tests.dashboards.views.test_checks import LINKS, PROMISES
 from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_tuning import LINE as TUNED
+from tests.support import gpu_store
 from tests.support.browser import DRAWN, NEEDS_BROWSER, OVERLAPS, chromium, errors, mouse, press, resize, until
 from tests.support.explorer_server import served
 
@@ -278,6 +279,16 @@ def test_new_launches_appear_by_themselves(browser, tmp_path: Path, cell) -> Non
         until(lambda: browser.execute_script(ROWS), 2)
         assert errors(browser) == []
         browser.get("about:blank")  # before the server ends, which it would ask
+
+
+def test_the_first_screen_has_room_on_a_small_laptop(browser, tmp_path: Path) -> None:
+    """Beside the sidebar the figures have a third less than the window."""
+    gpu_store.write(tmp_path / "s", gpus=(2, 4, 8, 16), benchmarks=("allreduce", "allgather", "alltoall", "bcast"))
+    resize(browser, 1024)
+    with served(tmp_path / "s") as place:
+        visit(browser, place)
+        until(lambda: browser.execute_script(OVERLAPS), [])
+        browser.get("about:blank")
 
 
 LOST = "return document.getElementById('lost').textContent"

@@ -14,10 +14,10 @@ from omb_py.dashboards.explorer.layout import figure
 LEFT = {"data": [{"type": "scatter", "x": [8], "y": [1.0]}], "layout": {"height": 400, "legend": {"y": -0.2}}}
 
 
-def shown(view: View, narrow: bool = False) -> dict[str, list[Any]]:
+def shown(view: View, room: str = "") -> dict[str, list[Any]]:
     """The components of a view by their kind."""
     found: dict[str, list[Any]] = {}
-    for part in parts(figure(view, "light", narrow, ("", ""))):
+    for part in parts(figure(view, "light", room, ("", ""))):
         found.setdefault(type(part).__name__, []).append(part)
     return found
 
@@ -51,7 +51,7 @@ def test_a_phone_gets_what_the_figure_says_for_it() -> None:
     narrow_layout = {"xaxis": {"domain": [0, 1]}, "height": 600}
     layout = {**LEFT["layout"], "xaxis": {"domain": [0, 0.45], "type": "log"}, "meta": {"narrow": narrow_layout}}
     beside = view({**LEFT, "layout": layout})
-    (wide,), (narrow,) = shown(beside)["Graph"], shown(beside, narrow=True)["Graph"]
+    (wide,), (narrow,) = shown(beside)["Graph"], shown(beside, "narrow")["Graph"]
     assert wide.figure["layout"]["xaxis"]["domain"] == [0, 0.45]
     drawn = narrow.figure["layout"]
     assert drawn["xaxis"] == {"domain": [0, 1], "type": "log"} and drawn["height"] == 600

@@ -8,9 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.figures.curves import PanelGrid, multiples, points
-from omb_py.dashboards.report.build import StoreReport, TabContent
+from omb_py.dashboards.report.build import StoreReport, TabContent, report
 from omb_py.dashboards.report.html_page import page
+from tests.support import gpu_store
 from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, press, resize, until
 
 pytestmark = [pytest.mark.slow, *NEEDS_BROWSER]
@@ -153,6 +155,25 @@ def test_on_paper_it_is_light_and_fits_and_what_is_folded_stays_so(opened) -> No
     until(lambda: opened.execute_script(OVERLAPS), [])
     opened.execute_script("window.dispatchEvent(new Event('afterprint'))")
     until(lambda: opened.execute_script(state), before)
+
+
+def test_panels_have_room_on_paper_and_in_half_a_screen(browser, tmp_path) -> None:
+    """Four maps, the figure of sizes and counts, and six panels of curves; wide tables do not shrink the paper."""
+    gpu_store.write(tmp_path / "s", benchmarks=("allreduce", "allgather", "alltoall", "bcast"))
+    file = tmp_path / "report.html"
+    file.write_text(page(report(tmp_path / "s", StoreSelection())), encoding="utf-8")
+    for width in (640, 820, 990):
+        resize(browser, width)
+        browser.get(file.as_uri())
+        draw_all(browser)
+        until(lambda: browser.execute_script(OVERLAPS), [])
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    resize(browser, 720)
+    browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    draw_all(browser)
+    until(lambda: browser.execute_script(OVERLAPS), [])
+    browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, every_view, tmp_path) -> None:
