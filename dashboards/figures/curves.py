@@ -167,7 +167,7 @@ def _line(line: SeriesLine, index: int, shown: _Quantity, places: dict[int, floa
         hover = "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>"
         at, times = map(list, zip(*tail, strict=True))
         traces.append(theme.scatter("lines", at, times, f"{label} p99", **look, **group, hovertemplate=hover))
-    hover = f"%{{text}}: %{{y:.4g}} {'µs' if shown.timed else ''}"
+    hover = f"%{{text}}: %{{y:.4g}} {shown.unit}"
     more = {"text": [size_text(s) for s in over[SIZE]], "showlegend": several, **group}
     return [*traces, theme.series(index, label, x, theme.numbers(over[shown.column]), hover, **more)]
 

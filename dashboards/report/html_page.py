@@ -32,6 +32,12 @@ _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
 """Content-Security-Policy: the page may load nothing, whatever its data contains."""
+_UNSCRIPTED = (
+    '<p id="unscripted" class="problem">The script of this page, which makes its figures and tables, may not run here. '
+    "Servers that show files of others forbid it: download the file and open it in a browser.</p>"
+    '<script>document.getElementById("unscripted").remove()</script>'
+)
+"""Stands on the page only where its scripts do not run."""
 Places = Mapping[tuple[str, str], int]
 """Key of a view -> its number on the page."""
 
@@ -124,6 +130,7 @@ def document(
     tabs = [section for section in sections if section.tab]
     body = [_head(summary, below, sections, written_at or datetime.now(UTC))]
     body += [f"<main>{_problem(problem)}</main>"] if problem else []
+    body += [f"<main>{_UNSCRIPTED}</main>"] if views else []
     first = 0
     for section in sections:
         body += [_tab_list(tabs)] if section in tabs[:1] else []

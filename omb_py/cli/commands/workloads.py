@@ -17,6 +17,7 @@ from omb_py.options.readers import whole
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.workloads import describe
 from omb_py.results.repro_command import storing
+from omb_py.results.units import counted
 from omb_py.suites.workloads.families import FAMILIES, Workload, parse_workload
 from omb_py.suites.workloads.memory import needed, verdict
 
@@ -80,7 +81,8 @@ def run_workloads(
     if predict and scaling:
         raise UsageError("--predict and --scaling are two views: leave one of them out")
     if (predict or scaling) and text is None:
-        raise UsageError("which workload? write omb-py workloads NAME --predict; omb-py workloads lists them")
+        view = "--predict" if predict else "--scaling"
+        raise UsageError(f"which workload? write omb-py workloads NAME {view}; omb-py workloads lists them")
     if memory is not None and (predict or scaling or text is None):
         raise UsageError("--memory asks about one workload: write omb-py workloads NAME --memory GB")
     if where and not (predict or scaling):
@@ -104,7 +106,10 @@ def run_workloads(
 
 
 def _gigabytes(text: str) -> float:
-    amount = parse_number(text.upper().removesuffix("GB"))
+    try:
+        amount = parse_number(text.upper().removesuffix("GB"))
+    except UsageError:
+        amount = 0
     if not amount:
         raise UsageError(f"--memory {text!r}: write the GB of a device, as 40")
     return amount
@@ -115,7 +120,7 @@ def _fits(workload: Workload, ranks: int, device_gb: float) -> int:
     if memory is None:
         raise UsageError(f"workload {workload.family.name} holds no model whose memory is known: leave --memory out")
     fits, sentence = verdict(memory, device_gb)
-    click.echo(f"{workload.text} on {ranks} ranks {sentence}")
+    click.echo(f"{workload.text} on {counted(ranks, 'rank')} {sentence}")
     return OK if fits else NEGATIVE
 
 

@@ -229,6 +229,8 @@ def load_trace(path: Path) -> LoadedTrace:
         raise UsageError(error.strerror or str(error)) from None
     if data.startswith(_GZIP):
         data = _unpacked(data)
+    if not data.strip():
+        raise UsageError("the file is empty")
     if _BINARY.search(data):
         from omb_py.suites.workloads.traces.chakra import execution_trace  # only here: it needs protobuf
 

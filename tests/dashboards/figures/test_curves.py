@@ -32,6 +32,12 @@ def test_what_is_drawn_is_what_is_stored(frame) -> None:
     assert (band["y"][0], band["y"][-1]) == pytest.approx((first["p25_us"].median(), first["p75_us"].median()))
 
 
+@pytest.mark.parametrize(("quantity", "unit"), [("time", "µs"), ("busbw", "GB/s"), ("algbw", "GB/s")])
+def test_a_point_says_its_unit(frame, quantity: str, unit: str) -> None:
+    for line in lines_of(curves.curves(panel(frame), quantity)).values():
+        assert line["hovertemplate"].startswith(f"%{{text}}: %{{y:.4g}} {unit}")
+
+
 def test_the_title_is_the_finding(frame) -> None:
     view = curves.curves(panel(frame))
     assert view.title == "allreduce, 4 ranks: MPICH 5.0.2 is fastest at 64 KiB; up to 2× apart, at 64 KiB"

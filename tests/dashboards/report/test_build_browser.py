@@ -176,6 +176,26 @@ def test_panels_have_room_on_paper_and_in_half_a_screen(browser, tmp_path) -> No
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
+SEEN = """
+const seen = (name) => [...document.querySelectorAll(name)].filter((each) => each.checkVisibility()).length;
+return ["#unscripted", ".plot", "details[data-table]", "figure h3"].map((name) => Math.sign(seen(name)));
+"""
+
+
+def test_where_its_script_may_not_run_the_page_says_so(browser, every_view, tmp_path) -> None:
+    """As a server for builds serves it: titles stand there, no empty boxes."""
+    file = tmp_path / "report.html"
+    made = StoreReport("s", "", [], "18 cells")
+    made.tabs["Compare"] = TabContent([], [], every_view[:2])
+    file.write_text(page(made), encoding="utf-8")
+    browser.get(file.as_uri())
+    until(lambda: browser.execute_script(SEEN), [0, 1, 1, 1])
+    file.write_text(page(made).replace("script-src 'unsafe-inline'", "script-src 'none'"), encoding="utf-8")
+    browser.get(file.as_uri())
+    until(lambda: browser.execute_script(SEEN), [1, 0, 0, 1])
+    errors(browser)
+
+
 def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, every_view, tmp_path) -> None:
     file = tmp_path / "report.html"
     made = StoreReport("s", "", [], "18 cells")

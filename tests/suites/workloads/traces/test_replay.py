@@ -159,6 +159,9 @@ def test_a_file_that_is_no_json(tmp_path: Path) -> None:
         parse_workload(f"replay:trace=@{tmp_path / 'latin'}")
     with pytest.raises(UsageError, match="line 1: no JSON"):
         parse_workload(f"replay:trace=@{tmp_path / 't'}")
+    (tmp_path / "empty.et").write_bytes(b"")
+    with pytest.raises(UsageError, match="the file is empty"):
+        parse_workload(f"replay:trace=@{tmp_path / 'empty.et'}")
     with pytest.raises(UsageError, match="No such file"):
         parse_workload("replay:trace=@/nowhere")
 
