@@ -197,6 +197,8 @@ def _line(cells: Cells, row: Record) -> tuple[object, ...]:
     filters = [f"{columns.get(name, name)}={value}" for name, value in said.items() if value != ""]
     command = shlex.join(["omb-py", "report", str(cells.store), *filters])
     numbers = (theme.finite(row.at_low), theme.finite(row.at_high) if sized else None, theme.finite(row.rate))
+    if row.unit == "MB/s":  # its times are those of a window of messages
+        numbers = (None, None, theme.finite(row.value / 1e3))
     counts = (int(row.launches), int(row.cells), int(row.failed) or "", row.day)
     return (*who.values(), _way_text(row.way), span, *numbers, *counts, command)
 

@@ -54,15 +54,17 @@ def word(what: str, choices: Sequence[str], strict: bool = True, closed: bool = 
     return Reader(what, parse, choices, closed)
 
 
-def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False, closed: bool = False) -> Reader:
+def comma_list(
+    what: str, choices: Sequence[str] = (), keep_case: bool = False, closed: bool = False, blanks: bool = False
+) -> Reader:
     """Words separated by commas, as a tuple; empty places are refused, and where `closed` other words than `choices`;
-    else the planner checks them."""
+    else the planner checks them. With `blanks` a name may hold some, as ``Open MPI``."""
 
     def parse(text: str) -> tuple[str, ...]:
         words = tuple(part.strip() for part in text.split(","))
         if not all(words):
             raise UsageError(f"{what} list {text!r} has an empty place")
-        if blank := next((word for word in words if len(word.split()) > 1), ""):
+        if not blanks and (blank := next((word for word in words if len(word.split()) > 1), "")):
             raise UsageError(f"{what} {blank!r}: commas stand between names: {','.join(blank.split())}")
         chosen = words if keep_case else tuple(part.lower() for part in words)
         if closed and (unknown := next((word for word in chosen if word not in choices), "")):

@@ -139,6 +139,20 @@ def test_a_rate_is_a_median_over_launches_too(tmp_path: Path, cell: Cell) -> Non
     assert dict(zip(shown.view.columns, shown.view.rows[0], strict=True))["GB/s at most"] == 5.0
 
 
+def test_a_bandwidth_stands_under_the_rates_and_its_windows_are_no_times(tmp_path: Path, cell: Cell) -> None:
+    rates = {"benchmark": "bw", "metric": "bandwidth", "unit": "MB/s", "busbw_gbps": None, "algbw_gbps": None}
+    rows = [
+        cell(3374.5, n, value=value, size_bytes=size, comparability_key=str(size), **rates)
+        for size, values in ((8, (2.0, 3.0, 9.0)), (65536, (9000.0, 9950.0, 9990.0)))
+        for n, value in enumerate(values)
+    ]
+    data = Data(stored(tmp_path, rows))
+    (shown,) = overview(data.cells(data.frame))
+    assert shown.view is not None
+    line = dict(zip(shown.view.columns, shown.view.rows[0], strict=True))
+    assert [line[name] for name in ("µs at the smallest", "µs at the largest", "GB/s at most")] == [None, None, 9.95]
+
+
 def test_sides_that_a_tag_alone_tells_apart_have_no_common_median(tmp_path: Path, cell: Cell) -> None:
     """Nor a common curve: both sides of a comparison of options have one library and version."""
     rows = [

@@ -35,7 +35,7 @@ def command() -> click.Command:
                 "--compare SIDES",
                 "Up to six sides with commas: libraries, versions, backends, bindings or devices, as mpi,nccl or "
                 "2.21.5,2.27.3. (default: what the report compares)",
-                comma_list("sides", keep_case=True),
+                comma_list("sides", keep_case=True, blanks=True),
                 default=(),
             ),
             drawn(

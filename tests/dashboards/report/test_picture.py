@@ -134,6 +134,16 @@ def test_the_numbers_of_a_picture_are_those_that_are_drawn(store: Path, monkeypa
     assert (numbers["low"] <= numbers["median"]).all() and (numbers["median"] <= numbers["high"]).all()
 
 
+@pytest.mark.slow
+def test_a_side_has_the_name_that_pages_give_it(store: Path, monkeypatch: Any, tmp_path: Path) -> None:
+    """With its blanks: libraries are called Open MPI and NCCL 2.27.3."""
+    monkeypatch.setattr(image_export, "browser", lambda otherwise="": "never started")
+    monkeypatch.setattr(image_export, "save_figure", lambda spec, path: None)
+    words = ["plot", "allreduce", "-o", str(tmp_path / "x.png"), "--store", str(store)]
+    assert main([*words, "--compare", "NCCL 2.21.5, NCCL 2.27.3", "--data", str(tmp_path / "x.csv")]) == 0
+    assert set(pd.read_csv(tmp_path / "x.csv")["side"]) == {"NCCL 2.21.5", "NCCL 2.27.3"}
+
+
 def test_what_was_simulated_says_so(tmp_path: Path) -> None:
     words = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:64", "-i", "4", "--quiet"]
     assert main([*words, "--store", str(tmp_path)]) == 0
