@@ -292,7 +292,7 @@ class PanelGrid:
             return f"{_BANDWIDTH[self.quantity][1]} ({UNITS[self.quantity]})"
         if self.quantity == "kept":
             return f"% of the fewest {COUNTED[self.over]}"
-        return "time (µs)" if self.quantity == "time" else f"time over {theme.label(first, 24)}'s"
+        return "time (µs)" if self.quantity == "time" else f"time over {theme.label(first, 16)}'s"
 
     @property
     def column(self) -> str:
@@ -442,7 +442,10 @@ def multiples(
     around = _MARGIN["t"] + _MARGIN["b"]
     layout = theme.layout(height=wide.pixels + around, margin=_MARGIN, hovermode="x")
     layout["legend"] = {**layout["legend"], "y": -58 / wide.pixels}
-    layout |= wide.axes_alike(x | theme.thinned(x, 3 if beside > 3 else 5), y)
+    ticks = (
+        2 if beside > 5 and max(map(len, x.get("ticktext", [""]))) > 5 else 3 if beside > 3 else 5
+    )  # 256 KiB is wide
+    layout |= wide.axes_alike(x | theme.thinned(x, ticks), y)
     heads = [heading(grid.text(grid.panel, panel), number) for number, panel in enumerate(panels)]
     middle = math.sqrt(xs[0] * xs[-1])
     marked = [_marked(number, marks.get(panel, ()), middle) for number, panel in enumerate(panels)]

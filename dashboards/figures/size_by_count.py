@@ -369,9 +369,10 @@ def _reference(data: SizeByCount) -> int | None:
     """The count that others are held against: the largest of the fewest nodes; None where nothing is beyond it."""
     if data.shown is not data.rates:
         return None
-    fewest = min(data.nodes.values(), default=1)
-    within = [count for count in data.counts if data.nodes.get(count, 1) == fewest]
-    reference = max(within) if within and max(within) < data.counts[-1] else data.counts[0]
+    counts = [count for count in data.counts if data.rates.of(count)]  # one rank has no bus bandwidth
+    fewest = min((data.nodes[count] for count in counts if count in data.nodes), default=1)
+    within = [count for count in counts if data.nodes.get(count, 1) == fewest]
+    reference = max(within) if within and max(within) < data.counts[-1] else min(counts, default=data.counts[-1])
     return reference if data.counts[-1] > reference else None
 
 

@@ -163,3 +163,13 @@ def test_plotly_takes_it_and_the_table_has_every_number() -> None:
     narrow = view.spec["layout"]["meta"]["narrow"]
     assert narrow["xaxis4"]["domain"] == [0.0, 1.0]
     assert view.spec["layout"]["meta"]["middle"]["xaxis4"]["domain"][1] == 1.0
+
+
+def test_what_has_no_bus_bandwidth_is_nothing_to_hold_others_against() -> None:
+    """One rank has none: the panel of what is kept stood there without a line."""
+    whole = data()
+    rates = {at: rows for at, rows in whole.rates.known.items() if at[1] != 2}
+    part = replace(whole, rates=Points(whole.rates.grid, rates), nodes=dict.fromkeys(whole.nodes, 1))
+    view = size_by_count(part, "title", "caption")
+    assert view is not None and view.spec["layout"]["yaxis4"]["title"]["text"] == "% of 8 GPUs"
+    assert {y for trace in view.spec["data"] if trace.get("yaxis") == "y4" for y in trace["y"]} >= {100.0, 10.0}
