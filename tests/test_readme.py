@@ -1,6 +1,7 @@
 """Every command of the tour prints what it is there for; .ci/run and tests/newcomer.py run those of the README.
 
-A command of the tour that measures until its means are known has few iterations here. newcomer.py gives it none.
+A command of the tour that measures until its means are known, or the bytes of a whole model, has few iterations here.
+newcomer.py shortens none.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ SHOWN: dict[str, tuple[tuple[str, int], ...]] = {
 """Command -> what it prints, as a pattern of lines and how many lines there are of it."""
 
 
-UNLIMITED = re.compile(r"omb-py (allreduce|latency|bw)\b(?!.* -i )")
-"""Commands that choose their iterations by themselves."""
+FEW = {r"omb-py (allreduce|latency|bw)\b(?!.* -i )": ("-i", "20"), r"omb-py step ": ("-i", "2", "-x", "1")}
+"""Commands that choose their iterations by themselves, and one whose iterations take a second -> fewer of them."""
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def printed(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
     results = {}
     for command in SHOWN:
         results[command] = run_command(
-            [*shlex.split(command), *(("-i", "20") if UNLIMITED.search(command) else ())],
+            [*shlex.split(command), *(word for long, few in FEW.items() if re.search(long, command) for word in few)],
             timeout=300,
             cwd=folder,
             PATH=f"{BIN}:{os.environ['PATH']}",
