@@ -37,6 +37,8 @@ def test_a_step_is_trained_traced_and_replayed(tmp_path: Path) -> None:
     trace, store = tmp_path / "step.json", tmp_path / "store"
     done = omb_py("train", "mlp", *FEW, "--trace", str(trace), "--store", str(store))
     assert "the ranks printed" not in done.stderr  # the profiler is quiet
+    said = "omb-py: train: mlp, 669,706 parameters, 4 samples per rank and step: 2 steps to warm up, then 2 × 3 steps, "
+    assert said in done.stderr
     lines = done.stdout.splitlines()
     assert lines[:3] == ["Model: mlp", "Batch size: 4", "Number of CPUs: 2"]
     assert [line.partition(":")[0] for line in lines[5:]] == [

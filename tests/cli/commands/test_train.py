@@ -108,12 +108,3 @@ def test_ranks_are_those_of_gloo_whatever_carries_the_gradients() -> None:
         plan(Request("train", backends=("mock",), workload="mlp"), 2)
     with pytest.raises(UsageError, match="which model"):
         plan(Request("train", backends=("gloo",)), 2)
-
-
-@pytest.mark.slow
-@pytest.mark.mpi
-def test_it_says_at_once_what_it_does(capfd: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("torch")
-    assert main("train mlp -n 2 --batch 2 -x 1 -i 1 --steps 1 --no-store".split()) == 0
-    said = "omb-py: train: mlp, 669,706 parameters, 2 samples per rank and step: 1 step to warm up, then 1 × 1 step, "
-    assert said in capfd.readouterr().err
