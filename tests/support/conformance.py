@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +53,12 @@ NOT_OF_MPI = tuple(name for name, dtype in DTYPES.items() if dtype.kind == "fp8"
 """NCCL has them."""
 
 
-def _turns(dtype: str, sizes: Sequence[int], backend: str, binding: str) -> Sequence[int]:
-    """The sizes at which a binding tries a type. On real MPI, where a cell takes its time, the types share them.
+def _turns(dtype: str, sizes: Sequence[int], types: Collection[str], binding: str) -> Sequence[int]:
+    """The sizes at which a binding tries a type: int32, or the only type, at all of them; the other types share them.
 
-    So each binding has every type and every size, and a type another size with each; those of FEW_DTYPES have all.
+    So each binding has every type and every size, and a type another size with each.
     """
-    if backend != "mpi" or dtype in FEW_DTYPES or len(sizes) < 2:
+    if dtype == "int32" or len(types) < 2 or len(sizes) < 2:
         return sizes
     return (sizes[(list(DTYPES).index(dtype) + (binding == "native")) % len(sizes)],)
 
@@ -100,7 +100,7 @@ def cells(
         dtypes = (DTYPES if whole else FEW_DTYPES) if "type" in benchmark.options else (usual.dtype,)
         for dtype in dtypes:
             sizes = benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES)
-            for nbytes in _turns(dtype, sizes, backend, binding):
+            for nbytes in _turns(dtype, sizes, dtypes, binding):
                 for buffer in BUFFERS if (dtype, nbytes) == ("int32", sizes[-1]) else BUFFERS[:1]:
                     tried.append(change_cell(usual, dtype=dtype, size=nbytes, buffer=buffer))
             if name == "allreduce":
