@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.cli import main
 from tests.support.machines.cluster import YIELD
 from tests.support.machines.mpi import ROOT, run_command
 from tests.support.machines.nodes import hosts, why_not
@@ -22,31 +23,32 @@ def _text(seq: int, order: str) -> str:
     return f"step --workload three_d:model=gpt2-124m,{settings}"
 
 
-def _step_us(command: list[str]) -> float:
-    done = run_command(command, cwd=ROOT, **YIELD)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = json.loads(done.stdout)
+def _step_us(rows: str) -> float:
+    (row,) = json.loads(rows)
     return float(row["value"])
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.alone
-def test_simulation_and_emulated_hosts_agree(tmp_path: Path) -> None:
+def test_simulation_and_emulated_hosts_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The bytes over the link decide, each order by a factor of four or more, so the load of the machine does not."""
     if why_not():
         pytest.skip(why_not())
-    omb_py = [sys.executable, "-m", "omb_py"]
     machine = f"nodes=2,nics=1,alpha=20us,beta=0.5ns,between=200us:{NS_A_BYTE}ns,data=off"
-    best: dict[int, list[str]] = {}
+    times_us: dict[int, tuple[dict[str, float], dict[str, float]]] = {}
     with hosts(2) as cluster:
         cluster.limit(0, 1, RATE)
         for seq in (8, 32768):
-            real, simulated = {}, {}
+            real, simulated = dict[str, float](), dict[str, float]()
             for order in ORDERS:
-                words = [*omb_py, *_text(seq, order).split(), *FEW]
-                real[order] = _step_us([*cluster.launcher(tmp_path, 2), *words])
-                simulated[order] = _step_us([*words, "-n", "4", "--backend", "mock", "--mock", machine])
-            print(f"seq {seq}: us on hosts {real}, simulated {simulated}")
-            best[seq] = [min(times, key=lambda order: times[order]) for times in (real, simulated)]
-    assert best == {8: ["dp-tp-pp"] * 2, 32768: ["tp-dp-pp"] * 2}
+                words = [*_text(seq, order).split(), *FEW]
+                launch = [*cluster.launcher(tmp_path, 2), sys.executable, "-m", "omb_py", *words]
+                done = run_command(launch, cwd=ROOT, **YIELD)
+                assert done.returncode == 0, done.stdout + done.stderr
+                real[order] = _step_us(done.stdout)
+                assert main([*words, "-n", "4", "--backend", "mock", "--mock", machine]) == 0
+                simulated[order] = _step_us(capsys.readouterr().out)
+            times_us[seq] = real, simulated
+    best = {seq: [min(of, key=of.__getitem__) for of in sides] for seq, sides in times_us.items()}
+    assert best == {8: ["dp-tp-pp"] * 2, 32768: ["tp-dp-pp"] * 2}, times_us
