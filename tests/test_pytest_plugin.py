@@ -139,14 +139,15 @@ def test_the_frame_has_the_columns_of_the_store() -> None:
 
 @pytest.mark.slow
 @pytest.mark.mpi
-def test_the_example_of_the_documentation(pytester) -> None:
+def test_the_example_of_the_documentation(pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/pytest.md on real ranks, as it stands there."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (example,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     pytester.makepyfile(test_exchange=example)
     flags = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "test_exchange.py"]
-    checked = pytester.runpytest_subprocess(*PLUGIN, *flags)
+    checked = pytester.runpytest_subprocess(*ALONE, *flags)
     checked.assert_outcomes(passed=1)
-    measured = pytester.runpytest_subprocess(*PLUGIN, *flags, "--omb-py", "--omb-py-store=s", "--benchmark-json=b.json")
+    measured = pytester.runpytest_subprocess(*ALONE, *flags, "--omb-py", "--omb-py-store=s", "--benchmark-json=b.json")
     measured.assert_outcomes(passed=1)
     (benchmark,) = json.loads((pytester.path / "b.json").read_text())["benchmarks"]
     stats = benchmark["stats"]
@@ -161,7 +162,8 @@ def test_the_example_of_the_documentation(pytester) -> None:
 
 @pytest.mark.slow
 @pytest.mark.mpi
-def test_a_function_that_fails_on_one_rank_is_named(pytester) -> None:
+def test_a_function_that_fails_on_one_rank_is_named(pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
         """
         def step(comm):
@@ -172,6 +174,6 @@ def test_a_function_that_fails_on_one_rank_is_named(pytester) -> None:
             comm_benchmark(step, ranks=2, timeout=30)
         """
     )
-    result = pytester.runpytest_subprocess(*PLUGIN, "-p", "no:cacheprovider", "-p", "no:xdist", "-q")
+    result = pytester.runpytest_subprocess(*ALONE, "-p", "no:cacheprovider", "-p", "no:xdist", "-q")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*step failed on rank 1: ValueError: no neighbour (line 3 of test_*"])
