@@ -89,16 +89,13 @@ def first_call(kit: Kit) -> Iterator[FirstRunStep]:
     yield from _beside_nccl_tests(kit, "all_reduce_perf")
     log = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": str(kit.out / "nccl.%p.txt")}
     yield FirstRunStep("two ranks: log of NCCL", 40, _shared(kit), environ=log)
-    for name, limit_s in (("nccl", 110), ("mpi mixed", 45), ("mpi direct", 60), ("nccl settings", 60), ("gloo", 40)):
-        yield _part(kit, name, limit_s)
-    yield _part(kit, "mpi managed", 40)  # last: a driver may hang in it
+    limits_s = {"nccl": 110, "mpi mixed": 45, "mpi direct": 60, "nccl settings": 60, "gloo": 40}
+    yield from _parts(kit, {**limits_s, "mpi managed": 40})  # last: a driver may hang in it
 
 
 def second_call(kit: Kit) -> Iterator[FirstRunStep]:
     """Python bindings, staged MPI, ranks of other launchers, what must be refused, and more beside nccl-tests."""
-    yield _part(kit, "nccl bindings", 170)
-    yield _part(kit, "nccl 2.29", 60)
-    yield _part(kit, "mpi staged", 130)
+    yield from _parts(kit, {"nccl bindings": 170, "nccl 2.29": 60, "mpi staged": 130})
     joined = _shared(kit, launched=False)
     lacks_torch = "" if find_spec("torch") else "PyTorch is not here"
     yield FirstRunStep("torchrun", 60, (*torchrun(2), *joined), without=lacks_torch)
@@ -110,7 +107,8 @@ def second_call(kit: Kit) -> Iterator[FirstRunStep]:
     yield FirstRunStep("refused: more than there is", 60, (*nccl, *large), 2, "choose a smaller -m")
     hidden = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "OMB_PY_SIM_DEVICES": "0"}
     yield FirstRunStep("refused: no GPU", 60, (*nccl, *one), 3, "visible", environ=hidden)
-    for program in ("all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf", "alltoall_perf"):
+    # in a dry run that of the first call stands for all
+    for program in "all_gather_perf reduce_scatter_perf broadcast_perf reduce_perf alltoall_perf".split() * kit.real:
         yield from _beside_nccl_tests(kit, program)
 
 
@@ -145,18 +143,27 @@ def _shared(kit: Kit, launched: bool = True) -> tuple[str, ...]:
     return *OMB, "allreduce", "--backend", "nccl", *where, *counts
 
 
-def _part(kit: Kit, name: str, limit_s: float) -> FirstRunStep:
-    """A part of the check with two ranks."""
-    part = next(part for part in parts(kit.device) if part.name == name)
+def _parts(kit: Kit, limits_s: Mapping[str, float]) -> Iterator[FirstRunStep]:
+    """Parts of the check with two ranks: each a step; in a dry run one step, since its start takes longer than a part."""
+    if kit.real:
+        yield from (_part(kit, limit_s, name) for name, limit_s in limits_s.items())
+        return
+    lacks_torch = not find_spec("torch")
+    yield _part(kit, sum(limits_s.values()), *(name for name in limits_s if not (lacks_torch and name == "gloo")))
+
+
+def _part(kit: Kit, limit_s: float, *names: str) -> FirstRunStep:
+    """A step of one part of the check, or of several."""
     # a part that is over its time stores its rows and ends its ranks, so it ends before the step
     seconds = f"{limit_s * kit.patience - 10:g}"
     limits = ("--limit", seconds, "--part-limit", seconds)
     counts = ("--sizes", kit.sizes, "--iterations", str(kit.iterations), "--warmup", "2")
-    words = _module("tests.lab.gpu.check", "--store", str(kit.out / "store"), *counts, *limits, kit.device, name)
+    words = _module("tests.lab.gpu.check", "--store", str(kit.out / "store"), *counts, *limits, kit.device, *names)
+    part = next(part for part in parts(kit.device) if part.name == names[0])
     why = part.applies(kit.device, mpi_library().vendor)
-    if name.startswith("gloo") and not find_spec("torch"):
+    if names == ("gloo",) and not find_spec("torch"):
         why = "PyTorch is not here"
-    return FirstRunStep(f"two ranks: {name}", limit_s, words, without=why)
+    return FirstRunStep(f"two ranks: {', '.join(names)}", limit_s, words, without=why)
 
 
 def run_steps(
