@@ -53,7 +53,6 @@ def launch(request: pytest.FixtureRequest) -> tuple[str, int]:
     return found
 
 
-@pytest.mark.slow
 def test_what_a_session_says(launch: tuple[str, int]) -> None:
     _, ranks = launch
     for rank, one in enumerate(told(*launch)["facts"]):
