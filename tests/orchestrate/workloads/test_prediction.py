@@ -11,7 +11,7 @@ from omb_py.orchestrate.workloads.step_times import timeline
 from omb_py.results.analysis.step_prediction import MESSAGES, Missing
 from omb_py.suites import BENCHMARKS
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
-from tests.suites.workloads.test_families import SMALL, text_of
+from tests.support.small_workloads import SMALL, text_of
 
 SIDE = {"backend": "gloo", "binding": "torch", "library": "Gloo", "device": "cpu", "buffer": "numpy"}
 

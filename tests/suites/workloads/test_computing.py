@@ -12,7 +12,8 @@ from omb_py.suites.workloads.calls import MOST_ELEMENTS, Call, Product, joined
 from omb_py.suites.workloads.data_parallel import wrapped
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.models import NAMES, model
-from tests.suites.workloads.test_families import SMALL, step, text_of
+from tests.suites.workloads.test_families import step
+from tests.support.small_workloads import SMALL, text_of
 from tests.support.tiers import few_quick
 
 GPT = model("gpt2-124m")

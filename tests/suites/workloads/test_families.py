@@ -20,38 +20,8 @@ from omb_py.suites.workloads.experts import apportioned, loads
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.grid import grid
 from tests.support.machines.simulated import cell, measured
+from tests.support.small_workloads import SMALL, WRITES, text_of
 from tests.support.tiers import few_quick
-
-SMALL = {
-    "ddp": "scale=1/64",
-    "horovod": "scale=1/64,threshold=1M",
-    "parameter_server": "scale=1/64,servers=2",
-    "ring": "scale=1/64",
-    "zero": "scale=1/64,bucket=300000",
-    "fsdp": "scale=1/64,shard=2,replica=2",
-    "tensor": "layers=1,scale=1/512,sequence=on,head=on",
-    "ulysses": "layers=1,scale=1/512",
-    "context": "layers=2,scale=1/512",
-    "pipeline": "scale=1/512,head=on",
-    "gems": "scale=1/4096,micro=2",
-    "three_d": "tp=2,pp=2,dp=1,layers=2,micro=3,scale=1/4096,head=on",
-    "moe": "tokens=4,hidden=64,experts=8,top=2,routing=drawn,node=2,limit=1,backward=on,mode=normal,micro=2",
-    "prefill": "layers=1,scale=1/512,sequence=on,head=on",
-    "decode": "layers=2,requests=3,head=on",
-    "kv_transfer": "layers=2,prompt=20,prefill=2,decode_tp=2,requests=3,pieces=page,scale=1/64",
-    "serving": "layers=1,requests=3,tokens=3,prompt=4,chunk=3,draft=1,turn=20ms,rate=40,head=on,scale=1/8",
-    "together": "first=allreduce/400,second=alltoall/400",
-    "halo": "columns=2,side=32,channels=2",
-    "kmeans": "clusters=8,features=4",
-    "knn": "queries=8,features=4",
-    "pca": "features=16",
-    "matmul": "side=16",
-    "replay": "trace=2*allreduce/100/float32/0;1*reducescatter/40/bfloat16/4;1*allgather/3/int64/0",
-}
-
-
-WRITES = f"kv_transfer:{SMALL['kv_transfer']},op=write"
-"""Into the memory of other ranks."""
 
 
 def many(ranks: int) -> dict[str, str]:
@@ -73,11 +43,6 @@ def many(ranks: int) -> dict[str, str]:
         "serving": "tp=4,layers=1,requests=2,tokens=2",
         "halo": f"columns={ranks // 32 or 1},layers=1",
     }
-
-
-def text_of(name: str, settings: str) -> str:
-    """The workload with these settings, unless `name` is a whole one."""
-    return f"{name}:{settings}" if settings else name
 
 
 def step(text: str, ranks: int, **more: Any) -> Any:

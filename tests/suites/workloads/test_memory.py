@@ -11,7 +11,7 @@ from omb_py.errors import UsageError
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.memory import Memory, needed
 from omb_py.suites.workloads.models import model
-from tests.suites.workloads.test_families import SMALL, text_of
+from tests.support.small_workloads import SMALL, text_of
 
 # 7.5 B parameters, as in figure 1 of the paper on ZeRO
 ABOUT_7_5_B = "custom:layers=36,hidden=4096,heads=32,vocabulary=50257,kind=gpt2"

@@ -14,7 +14,8 @@ from omb_py.engine.program.requirements import types_of
 from omb_py.suites.workloads.benchmark import volume
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.program import program_of
-from tests.suites.workloads.test_families import SMALL, calls, text_of
+from tests.suites.workloads.test_families import calls
+from tests.support.small_workloads import SMALL, text_of
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -16,9 +16,8 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.families import FAMILIES
-from tests.suites.workloads.test_families import SMALL, WRITES, text_of
-from tests.suites.workloads.test_inference import FORMS, WRITTEN, instances_of
 from tests.support.checked_cells import checked_cell
+from tests.support.small_workloads import FORMS, SMALL, WRITES, WRITTEN, instances_of, text_of
 
 GROUPED = "three_d"
 """A family with groups of ranks: tried with mpi4py too."""
