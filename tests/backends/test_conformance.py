@@ -1,7 +1,8 @@
 """One test over every backend × benchmark, with each binding, type and buffer: right bytes, sane samples.
 
 The simulated backend runs in this process. Real MPI is launched once for 2, 3 and 4 ranks; a launch runs all
-combinations and reports what was wrong with each. The quick launch takes one benchmark of each kind, and few types.
+combinations (where ranks are more than cores, a binding for each benchmark in turn) and reports what was wrong with
+each. The quick launch takes one benchmark of each kind, and few types.
 A second library has one launch of two ranks: all benchmarks, with the types of the quick one.
 """
 
