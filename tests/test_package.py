@@ -71,13 +71,7 @@ def test_it_is_typed() -> None:
 
 def loaded_by_ranks(folder: Path, *words: str) -> set[str]:
     """The modules that the rank processes of a run of the command have loaded: Python writes them down."""
-    done = run_omb_py(
-        *words,
-        "--store",
-        str(folder / "store"),
-        PYTHONPATH=str(ROOT),
-        PYTHONPROFILEIMPORTTIME="1",
-    )
+    done = run_omb_py(*words, "--store", str(folder / "store"), PYTHONPATH=str(ROOT), PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0, done.stderr
     printed = done.stderr.partition("the ranks printed:")[2].partition("\nomb-py:")[0]
     return set(re.findall(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", printed, re.M))

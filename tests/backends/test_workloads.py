@@ -12,14 +12,7 @@ import pytest
 from omb_py.suites.workloads.families import parse_workload
 from tests.support.machines.mpi import start, torchrun
 from tests.support.optional import needs_torch
-from tests.support.sessions.workload_session import (
-    COMPUTING,
-    FAMILIES_ALL,
-    GUIDELINE,
-    INFERENCE,
-    bindings_of,
-    texts_of,
-)
+from tests.support.sessions.workload_session import COMPUTING, FAMILIES_ALL, GUIDELINE, INFERENCE, bindings_of, texts_of
 
 RANKS = 4
 GLOO = (pytest.mark.calm, needs_torch)

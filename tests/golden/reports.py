@@ -232,8 +232,7 @@ def _guidelines(place: Place) -> str:
     line = "guidelines {} --backend mock -n 4 -m 8:64:8 -i 4 -x 1 --launches 11 --seed 3 --mock noise=0.02 --store s"
     few = line.replace("11", "5") + " --quiet --rounds 1"  # they only say that so few are unclear
     return _in_files(place, line.format("gl5 gl9"), "a.json", "a.md", "a.xml") + place.shown(
-        few.format("patterns").replace("8:64:8", "8:8"),
-        few.format("monotony split"),
+        few.format("patterns").replace("8:64:8", "8:8"), few.format("monotony split")
     )
 
 

@@ -21,10 +21,7 @@ def library(text: str) -> Any:
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
-        (
-            OPEN_MPI,
-            "Open MPI's mpirun started this rank, but its library is MPICH 5.0.2.* with MPICH's mpiexec, or",
-        ),
+        (OPEN_MPI, "Open MPI's mpirun started this rank, but its library is MPICH 5.0.2.* with MPICH's mpiexec, or"),
         (OPEN_MPI | {"SLURM_STEP_ID": "0"}, "Open MPI's mpirun started this rank"),
         (SLURM, "srun --mpi=pmix started this rank, .* start it with srun --mpi=pmi2"),
     ],

@@ -46,10 +46,7 @@ CUDA: Final = {
     "cuda_bf16.h": "#define __CUDA_BF16_TYPES_EXIST__\n",
 }
 """Headers of CUDA that nccl.h includes, with what it takes of them."""
-HIP: Final = {
-    "hip/hip_runtime.h": "typedef struct ihipStream_t *hipStream_t;\n",
-    "hip/hip_fp16.h": "",
-}
+HIP: Final = {"hip/hip_runtime.h": "typedef struct ihipStream_t *hipStream_t;\n", "hip/hip_fp16.h": ""}
 """The same of HIP and rccl.h."""
 _STRUCTURES: Final = (
     ("ncclConfig_t", config.Config217, CONFIGURED_SINCE),

@@ -16,11 +16,7 @@ from omb_py.suites.shipped import shipped
 from tests.support.machines import slurm
 from tests.support.machines.slurm import Slurm
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.mpi,
-    pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing()),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing())]
 OMB = (sys.executable, "-m", "omb_py")
 SRUN = ("srun", "-N", "2", "-n", "2")
 PLACED = ("latency-distant", "mbw_mr-core-distant", "alltoall-odd")

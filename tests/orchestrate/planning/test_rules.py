@@ -87,11 +87,7 @@ BREAKS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "layout beside another one": ("allgatherv", {"ddt": "cont", "in_place": True}, "-D/--ddt does not go together"),
     "groups of objects or on devices": ("bcast", {"groups": "2x2", "device": "sim"}, "--groups is for arrays on"),
     "groups that start together": ("bcast", {"groups": "2x2", "process_sync": "roundtime"}, "use barrier or dissem"),
-    "traffic beside another layout": (
-        "alltoallv",
-        {"traffic": "0,1;1,0", "in_place": True},
-        "--traffic does not go",
-    ),
+    "traffic beside another layout": ("alltoallv", {"traffic": "0,1;1,0", "in_place": True}, "--traffic does not go"),
     "thread level that is too low": ("latency_mt", {"thread_level": "single"}, "latency_mt needs --thread-level mult"),
     "windows in turn beside one": ("mbw_mr", {"vary_window": True, "window": 3}, "in turn: leave out -W"),
     "session of a backend without any": ("bcast", {"backends": ("mock",), "session": True}, "begins MPI with a sess"),
@@ -100,26 +96,14 @@ BREAKS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "steps without objects": ("bw", _OBJECT, "bw needs the step isend, for which mpi4py has no method"),
     "objects in place": ("allgather", {**_OBJECT, "in_place": True}, "no MPI_IN_PLACE"),
     "reduction that joins objects": ("allreduce", _OBJECT, "kind bytes would join them, not add: use --object ndarray"),
-    "reduction that objects lack": (
-        "allreduce",
-        {**_OBJECT, "object_kind": "ndarray", "op": "max"},
-        "cannot do max",
-    ),
+    "reduction that objects lack": ("allreduce", {**_OBJECT, "object_kind": "ndarray", "op": "max"}, "cannot do max"),
     "type that objects lack": ("bcast", {**_OBJECT, "dtypes": ("bfloat16",)}, "NumPy has no bfloat16"),
     "objects in a rotating cache": ("bcast", {**_OBJECT, "cache": "rotate"}, "objects are made anew anyway"),
     "bound buffers in a rotating cache": ("bcast_persistent", {"cache": "rotate"}, "bcast_init binds before the loop"),
-    "reduction that no backend has": (
-        "allreduce",
-        {"op": "avg"},
-        "--op avg is not in backend mpi",
-    ),
+    "reduction that no backend has": ("allreduce", {"op": "avg"}, "--op avg is not in backend mpi"),
     "reductions that the text does not tell apart": ("allreduce", {"op": "sum,max"}, "one --op at a time"),
     "reduction of a type that lacks it": ("allreduce", {"op": "band", "dtypes": ("float32",)}, "reduction band is not"),
-    "groups of too few ranks": (
-        "bcast",
-        {"groups": "4x1", "ranks": 4},
-        "bcast needs 2 ranks or more in a group",
-    ),
+    "groups of too few ranks": ("bcast", {"groups": "4x1", "ranks": 4}, "bcast needs 2 ranks or more in a group"),
     "number of ranks": ("latency", {"ranks": 3}, "latency needs exactly 2 ranks, not 3: use -n 2"),
     "root that is no rank": ("bcast", {"root": 5, "ranks": 4}, "there is no root rank 5 among 4: fixed:0 to fixed:3"),
     "neighbors that are no ranks": (
@@ -151,11 +135,7 @@ BREAKS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
         "backend gloo cannot do put_latency: Gloo has no one-sided",
     ),
     "unknown binding": ("bcast", {"bindings": ("mpi4pi",)}, "'mpi4pi' for backend mpi: did you mean mpi4py?"),
-    "options that do not fit the ranks": (
-        "step",
-        {"workload": "ulysses:layers=2", "ranks": 3},
-        "divided by sp 3",
-    ),
+    "options that do not fit the ranks": ("step", {"workload": "ulysses:layers=2", "ranks": 3}, "divided by sp 3"),
 }
 """Name of a rule -> benchmark, options and message of a request that it refuses."""
 

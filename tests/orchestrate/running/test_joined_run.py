@@ -108,11 +108,7 @@ def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     launches = plan(Request("allreduce", bindings=("native", "mpi4py"), launches=2), 2)
     chosen, skips = _fitting(launches)
     assert chosen is launches[0]
-    assert [skip.what for skip in skips] == [
-        "mpi at thread level multiple",
-        "launch 3",
-        "mpi at thread level multiple",
-    ]
+    assert [skip.what for skip in skips] == ["mpi at thread level multiple", "launch 3", "mpi at thread level multiple"]
     assert "started once, for mpi at thread level funneled" in skips[0].reason
     assert "one launch" in skips[1].reason
 
@@ -155,10 +151,7 @@ def test_rank_0_says_that_the_machine_is_busy_and_the_collector_stores_it(
 def test_a_rank_that_ends_before_init_leaves_nobody_waiting(tmp_path: Path) -> None:
     """MPICH's rank 0 waited in MPI_Init for ever. The whole table: python -m tests.lab.hostile.foreign_launches."""
     rank = [sys.executable, "-m", "omb_py", "allreduce", "-m", "8:8", "--timeout", "3", "--no-store"]
-    done = run_command(
-        [MPIEXEC, "-n", "1", *rank, ":", "-n", "1", "/bin/sh", "-c", "exit 3"],
-        **OVERSUBSCRIBE,
-    )
+    done = run_command([MPIEXEC, "-n", "1", *rank, ":", "-n", "1", "/bin/sh", "-c", "exit 3"], **OVERSUBSCRIBE)
     assert done.returncode != 0 and "Traceback" not in done.stderr
 
 

@@ -48,12 +48,7 @@ def test_modules_of_another_path_are_not_taken(tmp_path: Path) -> None:
     ask = "from omb_py.orchestrate.running.rank_modules import question_of; print(question_of('test'))"
     root = str(Path(rank_start.__file__).parents[3])
     answers = {
-        run_command(
-            [sys.executable, "-c", ask],
-            cwd=cwd,
-            check=True,
-            PYTHONPATH=os.pathsep.join([*more, root]),
-        ).stdout
+        run_command([sys.executable, "-c", ask], cwd=cwd, check=True, PYTHONPATH=os.pathsep.join([*more, root])).stdout
         for cwd, more in ((tmp_path.parent, []), (tmp_path, []), (tmp_path, [str(tmp_path / "other")]))
     }
     assert len(answers) == 2  # the folder of the call makes no difference

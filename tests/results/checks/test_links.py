@@ -132,10 +132,7 @@ def test_few_nodes_with_much_noise(fleet: Fleet, wanted: set[object]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "sweeps"),
-    [(4, 200), (8, 100), (64, 20)],
-)
+@pytest.mark.parametrize(("n", "sweeps"), [(4, 200), (8, 100), (64, 20)])
 def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
     """At most 5 % of the sweeps name anyone; tests/lab/error_rates/links.py counts many more."""
     flagged = sum(bool(found_in(Fleet(n), seed)) for seed in range(sweeps))

@@ -210,11 +210,7 @@ BAD_LINES = {
 
 @pytest.mark.parametrize(("words", "reason"), BAD_LINES.values(), ids=BAD_LINES)
 def test_bad_input_is_one_line(
-    words: list[str],
-    reason: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()

@@ -102,10 +102,7 @@ def test_three_launches_find_no_change_of_any_size() -> None:
 
 @pytest.mark.parametrize(
     ("pairs", "cells", "delta"),
-    [
-        (10, 1, 0.2),
-        *(pytest.param(*few, 0.001, marks=pytest.mark.slow) for few in ((6, 1), (8, 10), (20, 1))),
-    ],
+    [(10, 1, 0.2), *(pytest.param(*few, 0.001, marks=pytest.mark.slow) for few in ((6, 1), (8, 10), (20, 1)))],
 )
 def test_a_change_that_is_found_four_times_in_five_is_found_so_often(pairs: int, cells: int, delta: float) -> None:
     """Also where the tolerance is far above the noise: under it nothing is told, however sure."""

@@ -247,10 +247,7 @@ DEATHS = {
         "# Collective test starting: all_reduce_perf\n",
         "rccl-tests",
     ),
-    "nccl-tests with its head": (
-        "".join(case("perf_mpi").splitlines(keepends=True)[:10]),
-        "nccl-tests",
-    ),
+    "nccl-tests with its head": ("".join(case("perf_mpi").splitlines(keepends=True)[:10]), "nccl-tests"),
 }
 
 

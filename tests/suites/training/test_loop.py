@@ -105,10 +105,7 @@ def test_its_calls_losses_and_library_are_stored(trained: Callable[..., Row]) ->
     assert (
         (metrics["calls"], metrics["payload"])
         == (1, 4 * PARAMETERS)
-        == (
-            metrics["predicted_calls"],
-            metrics["predicted_payload"],
-        )
+        == (metrics["predicted_calls"], metrics["predicted_payload"])
     )
     assert metrics["as_predicted"] == 1.0 and metrics["parameters"] == PARAMETERS
     # of a step to warm up, six that are timed, and none of the copies that each rank trains alone

@@ -138,10 +138,7 @@ class TestBytes:
 
     @pytest.mark.parametrize(
         ("mode", "copies", "out", "back", "counts"),
-        [
-            ("normal", "ranks", 7392 + 4 + 96, 14336 + 4 + 32, 4 * 65),
-            ("low_latency", "experts", 7392 + 16, 14336, 256),
-        ],
+        [("normal", "ranks", 7392 + 4 + 96, 14336 + 4 + 32, 4 * 65), ("low_latency", "experts", 7392 + 16, 14336, 256)],
     )
     def test_experts_as_deepep(self, mode: str, copies: str, out: int, back: int, counts: int) -> None:
         """Intranode and low-latency kernels of DeepEP: what travels with a token, and the counts before it."""

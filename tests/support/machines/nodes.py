@@ -12,12 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from omb_py.orchestrate.launching.emulated_hosts import (
-    OVER_TCP,
-    EmulatedHosts,
-    do,
-    missing_program,
-)
+from omb_py.orchestrate.launching.emulated_hosts import OVER_TCP, EmulatedHosts, do, missing_program
 from tests.support.machines.mpi import ROOT, mpiexec, run_command
 
 __all__ = ["OVER_TCP", "Hosts", "hosts", "why_not"]

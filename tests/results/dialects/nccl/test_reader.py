@@ -48,11 +48,7 @@ def test_a_program_that_failed_in_the_middle_is_named_once_and_its_rows_stay() -
 
 @pytest.mark.parametrize(
     ("launches", "timing", "parameters"),
-    [
-        (0, "pipelined", {}),
-        (1, "graph", {}),
-        (10, "graph", {"nccl_replays": "10"}),
-    ],
+    [(0, "pipelined", {}), (1, "graph", {}), (10, "graph", {"nccl_replays": "10"})],
 )
 def test_how_often_a_graph_was_launched_is_kept(
     launches: int, timing: str, parameters: dict[str, str], tmp_path: Path

@@ -13,15 +13,7 @@ from omb_py import __version__
 from omb_py.errors import UsageError
 from omb_py.printing.export import export
 from omb_py.results.dialects.dialect import USUAL_OPTIONS
-from omb_py.results.dialects.nccl.text import (
-    NcclTranscript,
-    check,
-    devices,
-    footer,
-    header,
-    line,
-    to_nccl,
-)
+from omb_py.results.dialects.nccl.text import NcclTranscript, check, devices, footer, header, line, to_nccl
 from tests.results.dialects.nccl_texts import FOURTH
 
 PRINTED = (
