@@ -70,6 +70,20 @@ def test_a_damaged_file_or_one_under_another_name_is_not_read(folder: Path) -> N
     assert user_cache.load("a") is None and user_cache.load("b") is None
 
 
+def test_a_large_file_is_on_the_disk_before_it_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum over all of it takes milliseconds of each start: it is of the beginning and the length."""
+    named: list[list[str]] = []
+    monkeypatch.setattr(os, "fsync", lambda file: named.append([n for n in os.listdir(folder) if n[0] != "."]))
+    large = bytes(user_cache._SUMMED + 1)
+    user_cache.save("small", large[:-1])
+    assert named == []
+    user_cache.save("large", large)
+    assert named == [["small"]] and user_cache.load("large") == large
+    for damaged in (b"\1" + large[1:], large[:-1]):
+        (folder / "large").write_bytes(user_cache._sum("large", large) + damaged)
+        assert user_cache.load("large") is None
+
+
 def test_a_relative_variable_means_the_home(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
