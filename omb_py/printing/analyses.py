@@ -18,7 +18,6 @@ from omb_py.results.compare.cell_names import value_text
 from omb_py.results.document import TextTable
 from omb_py.results.units import size_text
 
-_WHO = ("backend", "library", "library_version", "binding", "dtype")
 _SHOWN = 6
 """Most differences of an environment that are listed."""
 
@@ -31,10 +30,11 @@ def title(series: Series) -> str:
 def heading(facts: Mapping[str, object], measured: Sequence[int | None]) -> str:
     """Say what was measured: benchmark, sizes, ranks, backend, library; for imported rows also whose means they are.
     A history has no one version."""
+    library = " ".join(str(facts[name]) for name in ("library", "library_version") if facts.get(name))
     sizes = [size_text(size) for size in measured if size is not None]
     shown = "" if not sizes else sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]}"
     ranks = value_text("ranks", facts["ranks"]) if facts.get("ranks") else ""
-    parts = [facts["benchmark"], shown, ranks, *(facts.get(name) for name in _WHO)]
+    parts = [facts["benchmark"], shown, ranks, facts.get("backend"), library, facts.get("binding"), facts.get("dtype")]
     if facts.get("statistic") == "mean":
         parts.append(f"means of {facts['source']}")
     if facts.get(SIDE):

@@ -85,7 +85,7 @@ def test_curve_and_efficiency(run, tmp_path) -> None:
     assert found["cells"][-1]["efficiency"] == pytest.approx(0.5, rel=0.05) and found["cells"][0]["launches"] == 3
     code, out, _ = run("osu_allreduce")
     assert (
-        code == 0 and "allreduce · 21 sizes, 1 B to 1 MiB · 4 ranks · mpi · MPICH · 5 · native" in out and "50 %" in out
+        code == 0 and "allreduce · 21 sizes, 1 B to 1 MiB · 4 ranks · mpi · MPICH 5 · native" in out and "50 %" in out
     )
 
 
