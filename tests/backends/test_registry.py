@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from omb_py.backends.capabilities import Backend, Capabilities
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.table import usual_cell
 from omb_py.suites.registry import find as benchmark
-from tests.support.entries import forget_plug_ins, install_entries
+from tests.support.entries import ABSENT, GONE, PACKAGE, forget_plug_ins, install_entries
 from tests.support.machines.mpi import run_command
 
 
@@ -26,12 +25,8 @@ PIGEON = Backend(Capabilities("pigeon"), connect)
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    plugin = ModuleType("omb_py_test_plugin")
-    vars(plugin).update(PIGEON=PIGEON, STRANGE=object())
-    monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
-    wanted = {"pigeon": "PIGEON", "strange": "STRANGE", "absent": "NO_SUCH_THING", "mpi": "PIGEON"}
-    values = {name: f"omb_py_test_plugin:{attribute}" for name, attribute in wanted.items()}
-    install_entries(monkeypatch, registry.ENTRY_POINTS, values | {"gone": "no_such_module_of_anybody:B"})
+    entries = {"pigeon": PIGEON, "strange": object(), "absent": ABSENT, "mpi": PIGEON, "gone": GONE}
+    install_entries(monkeypatch, registry.ENTRY_POINTS, entries)
     registry.backends.cache_clear()
     yield
     registry.backends.cache_clear()
@@ -67,7 +62,7 @@ class TestOtherPackages:
         [
             ("gone", "ModuleNotFoundError: No module named 'no_such_module_of_anybody'"),
             ("absent", "AttributeError: .*NO_SUCH_THING"),
-            ("strange", "omb_py_test_plugin:STRANGE is no Backend but of type object"),
+            ("strange", f"{PACKAGE}:strange is no Backend but of type object"),
         ],
     )
     def test_that_are_broken_say_why_and_break_nothing_else(self, name: str, reason: str) -> None:

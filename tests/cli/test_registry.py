@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from types import ModuleType
 
 import click
 import pytest
 
 from omb_py.cli import main, registry
 from omb_py.plugin import Command
-from tests.support.entries import forget_plug_ins, install_entries
+from tests.support.entries import ABSENT, forget_plug_ins, install_entries
 
 
 def _make() -> click.Command:
@@ -25,11 +23,8 @@ def _work(name: str) -> int:
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    plugin = ModuleType("omb_py_test_commands")
-    vars(plugin).update(GREET=Command("greet", "say hello to somebody", _make, "Politeness"))
-    monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
-    values = {name: f"omb_py_test_commands:{name.upper()}" for name in ("greet", "gone", "list")}
-    install_entries(monkeypatch, registry.ENTRY_POINTS, values)
+    greet = Command("greet", "say hello to somebody", _make, "Politeness")
+    install_entries(monkeypatch, registry.ENTRY_POINTS, {"greet": greet, "gone": ABSENT, "list": greet})
     yield
     forget_plug_ins()
 

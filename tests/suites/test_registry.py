@@ -3,7 +3,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.suites import registry
 from omb_py.suites.registry import BENCHMARKS, find, names
-from tests.support.entries import forget_plug_ins, install_entries
+from tests.support.entries import ABSENT, GONE, forget_plug_ins, install_entries
 from tests.support.machines.mpi import run_command
 
 MINE = replace(BENCHMARKS["allreduce"], name="mine", summary="another package's")
@@ -54,13 +53,8 @@ def test_what_is_like_nothing_lists_them_all() -> None:
 class TestOtherPackages:
     @pytest.fixture(autouse=True)
     def installed(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        plugin = ModuleType("omb_py_test_plugin")
-        vars(plugin).update(MINE=MINE, STRANGE=object())
-        monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
-        attributes = {"mine": "MINE", "absent": "NO_SUCH_THING", "strange": "STRANGE", "latency": "MINE"}
-        values = {name: f"omb_py_test_plugin:{attribute}" for name, attribute in attributes.items()}
-        values["gone"] = "no_such_module_of_anybody:B"
-        install_entries(monkeypatch, registry.ENTRY_POINTS, values)
+        entries = {"mine": MINE, "absent": ABSENT, "strange": object(), "latency": MINE, "gone": GONE}
+        install_entries(monkeypatch, registry.ENTRY_POINTS, entries)
         yield
         forget_plug_ins()
 

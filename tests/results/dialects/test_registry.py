@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Callable
-from types import ModuleType
 
 import pytest
 
@@ -20,11 +18,7 @@ def named(name: str) -> Dialect:
 
 
 def test_a_dialect_of_a_package_replaces_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = ModuleType("omb_py_test_dialects")
-    vars(package).update(IMB=named("imb"), PIPES=named("pipes"))
-    monkeypatch.setitem(sys.modules, package.__name__, package)
-    values = {name: f"{package.__name__}:{name.upper()}" for name in ("imb", "pipes")}
-    install_entries(monkeypatch, registry.ENTRY_POINTS, values)
+    install_entries(monkeypatch, registry.ENTRY_POINTS, {name: named(name) for name in ("imb", "pipes")})
     try:
         assert [dialect.name for dialect in registry.installed()] == ["pipes"]
     finally:
