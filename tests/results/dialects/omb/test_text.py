@@ -15,6 +15,7 @@ from omb_py.results.dialects.omb.titles import TITLES, version_of
 from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context
+from tests.results.dialects.texts import OMB
 
 TAIL = (50, 90, 99)
 
@@ -27,38 +28,6 @@ def tail(p50: float, p90: float, p99: float) -> list[float]:
 def printed(text: OsuText, dtype: str | None, *rows: dict) -> str:
     return text.header(dtype) + "".join(text.row(row) for row in rows)
 
-
-BW_Z = """
-# OSU MPI Bandwidth Test v7.5
-# Datatype: MPI_CHAR.
-# Size      Bandwidth (MB/s) P50 Tail BW(MB/s) P90 Tail BW(MB/s) P99 Tail BW(MB/s)
-1                       1.61              1.92              6.49              6.94
-"""
-
-ALLREDUCE_FCZ = (
-    "\n"
-    "# OSU MPI Allreduce Latency Test v7.5\n"
-    "# Datatype: MPI_INT.\n"
-    "# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations        Validation"
-    "  P50 Tail Lat(us)  P90 Tail Lat(us)  P99 Tail Lat(us)\n"
-    "4                      24.34             18.60             32.78          20              Pass"
-    "             22.35             29.12             39.41\n"
-)
-
-BARRIER_F = """
-# OSU MPI Barrier Latency Test v7.5
-# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
-            15.88             15.68             16.06          20
-"""
-
-IALLREDUCE = """
-# OSU MPI Non-blocking Allreduce Latency Test v7.5
-# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait
-
-# Datatype: MPI_INT.
-# Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
-4                      46.60             22.02             20.32              0.00
-"""
 
 FCZ_ROW = {
     "size_bytes": 4,
@@ -74,25 +43,24 @@ class TestGolden:
     def test_bw_percentiles_are_of_each_iterations_rate_the_best_last(self) -> None:
         times = [64 / rate for rate in tail(1.92, 6.49, 6.94)]
         row = {"size_bytes": 1, "value": 1.61, "metrics": {"bytes_moved": 64.0}, "samples_avg_us": times}
-        assert printed(OsuText("bw", percentiles=TAIL), "char", row) == BW_Z
+        assert printed(OsuText("bw", percentiles=TAIL), "char", row) == OMB["bw -z"]
 
     def test_every_column_of_a_collective(self) -> None:
-        assert printed(OsuText("allreduce", full=True, validation=True, percentiles=TAIL), "int32", FCZ_ROW) == (
-            ALLREDUCE_FCZ
-        )
+        text = OsuText("allreduce", full=True, validation=True, percentiles=TAIL)
+        assert printed(text, "int32", FCZ_ROW) == OMB["allreduce -f -c -z"]
 
     def test_barrier_has_no_size_and_an_odd_width(self) -> None:
         row = {"size_bytes": None, "value": 15.88, "rank_mean_us": [15.68, 16.06], "iterations": 20}
-        assert printed(OsuText("barrier", full=True), None, row) == BARRIER_F
+        assert printed(OsuText("barrier", full=True), None, row) == OMB["barrier -f"]
 
     def test_percentiles_of_non_blocking_are_of_overall_and_stand_last(self) -> None:
         metrics = {"overall": 46.6, "compute": 22.02, "pure": 20.32, "overlap_pct": 0.0}
         row = {"size_bytes": 4, "metrics": metrics, "samples_avg_us": tail(45.1, 50.2, 60.3), "validated": True}
         head, line = printed(OsuText("iallreduce", validation=True, percentiles=TAIL), "int32", row).splitlines()[-2:]
-        assert head == IALLREDUCE.splitlines()[-2] + "        Validation" + "".join(
+        assert head == OMB["iallreduce"].splitlines()[-2] + "        Validation" + "".join(
             f"  P{p} Tail Lat(us)" for p in TAIL
         )
-        assert line == IALLREDUCE.splitlines()[-1] + "              Pass" + "".join(
+        assert line == OMB["iallreduce"].splitlines()[-1] + "              Pass" + "".join(
             f"{value:18.2f}" for value in (45.1, 50.2, 60.3)
         )
         head, line = printed(OsuText("ibarrier", percentiles=(99,)), None, row).splitlines()[-2:]
@@ -148,7 +116,7 @@ class TestRows:
             "samples_avg_us": np.array(FCZ_ROW["samples_avg_us"]),
         }
         text = OsuText("allreduce", full=True, validation=True, percentiles=TAIL)
-        assert text.row(arrays) == ALLREDUCE_FCZ.splitlines(keepends=True)[-1]
+        assert text.row(arrays) == OMB["allreduce -f -c -z"].splitlines(keepends=True)[-1]
 
 
 class TestTitles:
