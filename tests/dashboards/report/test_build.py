@@ -67,7 +67,7 @@ def test_what_a_user_wrote_is_text(tmp_path: Path, cell) -> None:
     write_launch(tmp_path, [plain({**row, "started_at": row["started_at"].isoformat()})], {})
     text = page(report(tmp_path, StoreSelection()))
     assert "<img" not in text and "alert(1)</script>" not in text
-    assert text.count("<script") == 4 and text.count("</script>") == 4
+    assert text.count("<script") == 5 and text.count("</script>") == 5
     assert "&lt;img src=x" in text
 
 
