@@ -219,6 +219,8 @@ def told_by_tag(frame: pd.DataFrame) -> set[str]:
 def sides_of(rows: pd.DataFrame) -> pd.Series[Any]:
     """For each prepared row the side of a comparison that nothing but its tag tells from the other, else None."""
     known = {text: side_of(cast(Row, {"tags": str(text)})) for text in rows["tags"].unique()}
+    if not any(known.values()):
+        return pd.Series(None, index=rows.index, dtype=object)
     sides: pd.Series[Any] = rows["tags"].astype(object).map(known).astype(object)
     return sides
 
