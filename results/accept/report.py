@@ -75,6 +75,8 @@ class AcceptReport:
     missing_nodes: dict[str, str] = field(default_factory=dict)
     """Node -> reason why it did not take part."""
     deviations: list[str] = field(default_factory=list)
+    late_ranks: list[str] = field(default_factory=list)
+    """A sentence for each collective in which some rank was the last too often, by this session's launches."""
     job: str = ""
     """The batch job, for a ticket."""
     contract: str = ""
@@ -242,6 +244,7 @@ def _facts(acceptance: AcceptReport) -> list[str]:
     lines += [f"missing node {name}: {why}" for name, why in acceptance.missing_nodes.items()]
     lines += [acceptance.out_of_service] if acceptance.out_of_service else []
     lines += [f"deviation: {text}" for text in acceptance.deviations]
+    lines += acceptance.late_ranks
     lines += [f"warning: {text}" for text in acceptance.machine.get("warnings", ())]
     if acceptance.baseline:
         lines.append(f"baseline: {acceptance.baseline}")
@@ -438,6 +441,7 @@ def as_dict(acceptance: AcceptReport) -> dict[str, object]:
         "job": acceptance.job or None,
         "contract": acceptance.contract or None,
         "deviations": acceptance.deviations,
+        "late_ranks": acceptance.late_ranks,
         "machine": acceptance.machine or None,
         "baseline": acceptance.baseline or None,
         "beside": acceptance.beside or None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from omb_py.options.request import Request
 from omb_py.options.table import takes
 from omb_py.orchestrate.accept.criterion_cells import key_of
-from omb_py.orchestrate.accept.progress_log import BESIDE, CORRECTNESS, PHASE_TAG, ProgressLog, Step
+from omb_py.orchestrate.accept.progress_log import BESIDE, CORRECTNESS, PERFORMANCE, PHASE_TAG, ProgressLog, Step
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
@@ -17,6 +17,7 @@ from omb_py.orchestrate.running.lost_nodes import NodesLost
 from omb_py.orchestrate.running.node_check import answering
 from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.resume import key_of as key_of_row
+from omb_py.orchestrate.running.run_notes import LastRanks
 from omb_py.orchestrate.running.suite_run import make_launches, run_apart, sweep_name, unmeasured
 from omb_py.printing.printers import Kept
 from omb_py.results.accept.report import CorrectnessCheck
@@ -68,6 +69,8 @@ class AcceptLaunches:
         """Cells that are not tried again, because ranks died or hung in them or their results are wrong."""
         self.gone: dict[str, str] = {}
         """Nodes that stopped answering since the launches were planned -> reason."""
+        self.last = LastRanks()
+        """How often each rank was the last to finish, over the launches that are timed."""
         self._settled: set[str] = set()
         """What was given up before a node was lost."""
 
@@ -157,7 +160,11 @@ class AcceptLaunches:
         tags = {**self.run.request.tags, PHASE_TAG: phase, ACCEPT_ROUND: str(number)}
         request = self.run.request.changed(tags=tags)
         # the correctness check is no soak
-        return run_apart(self.run, request.changed(repeat_for=None, passes=None) if phase == CORRECTNESS else request)
+        short = request.changed(repeat_for=None, passes=None) if phase == CORRECTNESS else request
+        run, kept = run_apart(self.run, short)
+        if phase == PERFORMANCE:
+            run.last = self.last
+        return run, kept
 
     def _split_stored(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[Row], list[LaunchPlan]]:
         """Return the stored rows of a step, and the launches that are left of it.

@@ -200,6 +200,7 @@ class _Acceptance:
             out.deviations.append(f"before it was cut off it ran on {moved}")
         out.incidents += [Incident(skip.what, skip.reason, skip.failed) for skip in dict.fromkeys(self.skips)]
         out.missing_nodes |= self.launches.gone
+        out.late_ranks = self.launches.last.lines()
         out.hosts, out.libraries = list(seen.hosts), list(seen.libraries)
         self._name_job(out)
         out.launches, out.command = len(seen.launches), self.asked.command

@@ -53,6 +53,17 @@ def test_correctness_then_performance(tmp_path: Path) -> None:
     assert len(found.files) == 9 and all(len(digest) == 64 for _, digest in found.files)
 
 
+@pytest.mark.parametrize(("fault", "named"), [(",straggler=2:2us", True), ("", False)])
+def test_a_rank_that_is_late_is_named(fault: str, named: bool, tmp_path: Path) -> None:
+    """A bound that is missed says nothing of where: the report of a late rank names its node."""
+    head = HEAD.replace("iterations = 5", f'iterations = 100\nmock = "nodes=4,noise=0.05{fault}"')
+    text = head + '[[entry]]\nbenchmarks = ["allreduce"]\nmessage-size = "8:16"\n'
+    found = accepted(text + criterion('benchmark = "allreduce"\nmax = "1 ms"'), tmp_path, 4)
+    late = [line for line in document_of(found).facts if "finished last in" in line]
+    assert [line.startswith("allreduce: rank 2 (node2) finished last in ") for line in late] == [True] * named
+    assert found.late_ranks == late
+
+
 def test_a_run_of_which_nothing_is_stored_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "die=1"') + ENTRY + LAX
     accept(parse_suite(text, "f.toml"), AcceptRequest(CommandLine()), tmp_path)
