@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from omb_py.cli.registry import commands
 from omb_py.errors import UsageError
 from omb_py.options.request import DEFAULT_STORE, NEWEST
+
+if TYPE_CHECKING:
+    from omb_py.results.store.provenance import Provenance
 
 
 def takes_resume(name: str) -> bool:
@@ -70,7 +73,7 @@ def _alone(words: Sequence[str]) -> tuple[str, str, bool] | None:
     return (which, store, quiet) if which else None
 
 
-def words_of(run_id: str, store: Path, look: Callable[[str], Mapping[str, Any]]) -> list[str]:
+def words_of(run_id: str, store: Path, look: Callable[[str], Provenance]) -> list[str]:
     """The words after ``omb-py`` that began a run; none where ``--resume`` cannot continue it."""
     from omb_py.orchestrate.running.resume import continues
 
