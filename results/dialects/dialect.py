@@ -98,6 +98,8 @@ class Dialect:
     """Further timings, where they are asked for."""
     reports: ClassVar[bool] = False
     """Whether its text shows what ``--report`` asks for."""
+    ranks_option: ClassVar[str] = "-n"
+    """The option that gives the number of ranks, in omb-py's own lines and in those of the tool."""
     names_reduction: ClassVar[bool] = False
     """Whether a row says which reduction it is of, so that one table may have several."""
 

@@ -211,12 +211,15 @@ def _several_reductions(on: RuleContext) -> str:
     return f"--format {form} does not say which reduction a row is of: one --op at a time, or --format table"
 
 
-def check_ranks(benchmark: Benchmark, ranks: int) -> None:
-    """Raises UsageError, with the rule and the nearest admitted count, when a benchmark does not admit `ranks`."""
+def check_ranks(benchmark: Benchmark, ranks: int, option: str = "-n") -> None:
+    """Raises UsageError, with the rule and the nearest admitted count, when a benchmark does not admit `ranks`.
+
+    `option` is what gives their number.
+    """
     if benchmark.ranks.admits(ranks):
         return
     near = sorted(range(1, ranks + 65), key=lambda n: (abs(n - ranks), n))
-    hint = next((f": use -n {n}" for n in near if benchmark.ranks.admits(n)), "")
+    hint = next((f": use {option} {n}" for n in near if benchmark.ranks.admits(n)), "")
     raise UsageError(f"{benchmark.name} needs {benchmark.ranks.text}, not {ranks}{hint}")
 
 
@@ -240,7 +243,7 @@ def _ranks(on: RuleContext) -> None:
     collective = on.benchmark.family in ("collective", "non-blocking") and on.benchmark.ranks.admits(2)
     if on.ranks == 1 and collective and all(capabilities(name).start.alone for name in on.request.backends):
         return
-    check_ranks(on.benchmark, _group_size(on))
+    check_ranks(on.benchmark, _group_size(on), on.parsed.dialect.ranks_option)
 
 
 def _root(on: RuleContext) -> str:

@@ -34,6 +34,7 @@ class NcclTests(Dialect):
     timings: ClassVar[tuple[str, ...]] = ("isolated", "graph")
     reports = True
     names_reduction = True
+    ranks_option = "--ranks"
 
     def translate_line(self, words: Sequence[str]) -> list[str] | None:
         from omb_py.results.dialects.nccl.command_line import benchmark_of, translate

@@ -200,3 +200,10 @@ def rows_of(store: Path, capfd: pytest.CaptureFixture[str]) -> list[dict[str, An
     rows: list[dict[str, Any]] = json.loads(capfd.readouterr().out)
     ops = ["sum", "prod", "max", "min", "avg", "mulsum", None]
     return sorted(rows, key=lambda row: (ops.index(row["op"]), row["size_bytes"], row["in_place"]))
+
+
+def test_ranks_are_asked_for_by_a_word_of_its_lines_where_n_counts_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["all_reduce_perf", "-b", "8", "-e", "8", "--backend", "mock", "--no-store"]
+    assert main([*line, "-n", "2"]) == 2
+    assert "allreduce needs 2 ranks or more, not 1: use --ranks 2\n" in capsys.readouterr().err
+    assert main([*line, "--ranks", "2"]) == 0
