@@ -9,7 +9,7 @@ from typing import Final
 
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import UsageError
-from omb_py.grammar.rank_groups import groups_of_ranks, parse_groups
+from omb_py.grammar.rank_groups import groups_of_ranks, needs_hosts, parse_groups
 from omb_py.grammar.values import parse_size, parse_whole
 from omb_py.results.dialects.nccl.text import BENCHMARKS
 
@@ -117,7 +117,7 @@ def translate(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
     if unknown := next((name for name in _VARIABLES if environ.get(name)), ""):
         raise UsageError(f"{unknown} of nccl-tests has nothing like it here: unset it; {_VARIABLES[unknown]}")
     took, warm_up = _number(given, "n", _BATCH), _number(given, "w", 1)
-    backend = _backend(own)
+    backend = _own(own, "--backend")
     # other libraries have no stream: each call of theirs is a sample
     enqueued = backend in ("", "nccl")
     blocking = _one_of("z", given.get("z", "0"), _BLOCKING) if enqueued else []
@@ -129,14 +129,16 @@ def translate(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
         line += ["-n", str(ranks)]
     elif ranks > 1:
         raise UsageError("a rank is a process with one GPU here: start as many ranks as GPUs, with -g 1 and -t 1")
-    ranks = (joined.size or ranks) if joined else ranks
-    groups = _groups(environ) if not any(word.partition("=")[0] == "--groups" for word in own) else ""
-    together_ranks = len(groups_of_ranks(groups, ranks)[0])
+    asked = _own(own, "--ranks")  # stronger than -g, and a wrong one is refused later
+    ranks = (joined.size or ranks) if joined else max(1, int(asked)) if asked.isdecimal() else ranks
+    own_groups = _own(own, "--groups")
+    groups = parse_groups(own_groups) if own_groups else _groups(environ)
+    together_ranks = len(groups_of_ranks("" if needs_hosts(groups) else groups, ranks)[0])
     line += ["-m", _sizes(given, line[0], together_ranks), "--batch" if together else "-i", str(took)]
     # a warm-up is a sample: of a batch, so many calls
     line += ["-x", str(-(-warm_up // took) if together else warm_up)]
     line += ["-c"] if _number(given, "c", 1) else []
-    line += [*blocking, *(["--groups", groups] if groups else [])]
+    line += [*blocking, *(["--groups", groups] if groups and not own_groups else [])]
     if line[0] == "alltoallv" and not any(word.partition("=")[0] == "--traffic" for word in own):
         line += ["--traffic", f"spread:{_spread(environ.get(_SPREAD, ''))}"]
     if line[0] not in _REDUCING:
@@ -179,11 +181,11 @@ def _read(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     return given, own
 
 
-def _backend(own: Sequence[str]) -> str:
-    """The value of ``--backend``; empty where it is not given."""
+def _own(own: Sequence[str], option: str) -> str:
+    """The value of an option of omb-py's own; empty where it is not given."""
     for word, following in pairwise((*own, "")):
         name, equals, value = word.partition("=")
-        if name == "--backend":
+        if name == option:
             return value if equals else following
     return ""
 

@@ -85,6 +85,12 @@ def test_calls_of_a_library_without_streams_are_samples() -> None:
     )
 
 
+def test_own_words_say_among_how_many_ranks_a_message_is_divided() -> None:
+    line = "all_gather_perf -b 1K -e 1K".split()
+    for own, block in (("--ranks 4", 256), ("--ranks=2", 512), ("-g 4 --groups 2x2", 512), ("-g 4 --groups node", 256)):
+        assert f"-m {block}:{block} " in " ".join(translate([*line, *own.split()], {})), own
+
+
 def test_a_launcher_says_how_many_ranks_there_are() -> None:
     assert "-n" not in translate(["all_reduce_perf", "-g", "1"], IN_A_JOB)
     assert "-m 128,256" in " ".join(translate("all_gather_perf -b 1K -e 2K -f 2".split(), IN_A_JOB))
