@@ -229,8 +229,7 @@ def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str
     if sure:
         return sure
     # Launchers kill the remaining ranks, and some then report one of these: SIGKILL alone accuses nobody.
-    crashed = [state for state, report in reported if report and state in first and "SIGKILL" not in report.how]
-    return crashed
+    return [state for state, report in reported if report and state in first and "SIGKILL" not in report.how]
 
 
 def _missing(states: Sequence[RankState], ranks: int, verb: str) -> str:

@@ -434,6 +434,11 @@ class Supervisor:
     # failures
 
     @property
+    def _status(self) -> int | None:
+        """The launcher's exit status; None while it runs, and without a launcher."""
+        return None if self._child is None else self._child.status
+
+    @property
     def _worlds_apart(self) -> bool:
         """Whether ranks see a world of another size: the launch fails, even if all of them end well before it does."""
         return self._trouble is not None and self._trouble.kind == "worlds"
@@ -450,7 +455,7 @@ class Supervisor:
             self._drop(connection)
         for rank in self._branches.overdue(self._clock):
             self._lose(rank)
-        if self._child is not None and self._child.status is not None:
+        if self._status is not None:
             self._launcher_ended()
         if self._trouble is not None:
             if (self._clock >= self._trouble.until and not self._report_comes(self._trouble)) or self._all_gone():
@@ -488,18 +493,16 @@ class Supervisor:
         return states
 
     def _report_comes(self, trouble: Trouble) -> bool:
-        if trouble.kind != "lost" or self._child is None or self._child.status is not None:
+        if trouble.kind != "lost" or self._child is None or self._status is not None:
             return False
         return self._clock < trouble.until + _REPORT_S and not failure_messages.reports(self.output)
 
     def _all_gone(self) -> bool:
-        ended = self._child is not None and self._child.status is not None
-        return ended and self._lost == len(self._states)
+        return self._status is not None and self._lost == len(self._states)
 
     def _fail(self, trouble: Trouble) -> None:
         self._take_in()
-        states = self._caught_up()
-        status = None if self._child is None else self._child.status
+        states, status = self._caught_up(), self._status
         if trouble.kind == "worlds":
             raise LaunchFailed(failure_messages.apart(states, self.ranks, self._launcher))
         if status is not None and (trouble.kind == "launcher" or status < 0):
@@ -531,7 +534,7 @@ class Supervisor:
             waiting = any(peer.waiting for peer in (*self._states, *self._branches))
             gone = not waiting and not self._branches.anybody_adrift
         else:
-            gone = self._child.status is not None
+            gone = self._status is not None
         if not gone and self._clock >= self._finish_by:
             late = [state for state in self._states.values() if not state.lost]
             who = names(late) if late else f"the launcher {self._launcher}"
@@ -543,8 +546,7 @@ class Supervisor:
 
     def _outcome(self) -> Outcome:
         self._take_in()
-        status = None if self._child is None else self._child.status
-        if status:
+        if status := self._status:
             how = failure_messages.how_ended(status)
             self._notes.append(f"all cells are done, but the launcher {self._launcher} {how}")
         ordered = sorted(self._states.values(), key=lambda state: state.rank or 0)
