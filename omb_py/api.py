@@ -256,9 +256,9 @@ def _cells(report: CompareReport) -> tuple[CellVerdict, ...]:
         numbers = (answer.base_us, answer.new_us, answer.ratio, answer.low, answer.high)
         return CellVerdict(name, overall(judged), *numbers, answer.launches)
 
-    named, matched = report.named, report.matched
-    compared = [verdict(judged, named(c.base)) for judged, c in zip(report.judged, matched.cells, strict=True)]
-    return (*compared, *(CellVerdict(named(pair.base), "NOT COMPARABLE") for pair in matched.incomparable))
+    named = report.named
+    compared = [verdict(judged, named(cell.base)) for cell, judged in report.verdicts]
+    return (*compared, *(CellVerdict(named(pair.base), "NOT COMPARABLE") for pair in report.matched.incomparable))
 
 
 def accept(

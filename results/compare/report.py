@@ -99,6 +99,16 @@ class CompareReport:
         return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
 
     @property
+    def verdicts(self) -> list[tuple[MatchedCell, JudgedCell]]:
+        """Each cell that could be compared, and what was found of it."""
+        return list(zip(self.matched.cells, self.judged, strict=True))
+
+    @property
+    def answers(self) -> list[Answer]:
+        """The answers on all cells."""
+        return [answer for judged in self.judged for answer in judged.answers.values()]
+
+    @property
     def medians(self) -> list[Answer]:
         """The answers on the median, of the cells that have one."""
         return [answer for judged in self.judged if (answer := judged.answers.get("median"))]
@@ -164,7 +174,7 @@ def headline(report: CompareReport) -> str:
 def by_benchmark(report: CompareReport) -> list[str]:
     """Write a line for each of several benchmarks: ``bcast: 2 slower, 6 same``; no line for a single one."""
     by_name: dict[str, Counter[str]] = {}
-    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+    for cell, judged in report.verdicts:
         by_name.setdefault(str(cell.base["benchmark"]), Counter())[overall(judged)] += 1
     for pair in report.matched.incomparable:
         by_name.setdefault(str(pair.base["benchmark"]), Counter())["NOT COMPARABLE"] += 1
@@ -251,7 +261,7 @@ def launch_spread(cells: Sequence[MatchedCell]) -> float | None:
 
 
 def _how_sure(report: CompareReport) -> list[str]:
-    answers = [answer for judged in report.judged for answer in judged.answers.values()]
+    answers = report.answers
     turns = "; BASE and NEW took turns" if answers and all(answer.paired for answer in answers) else ""
     sure = [f"a false SLOWER or FASTER is told in at most {_share(report.rules.alpha)} of reports{turns}"]
     if any(answer.verdict.startswith("LIKELY") for answer in answers):
@@ -307,9 +317,10 @@ def _more(report: CompareReport, word: str) -> str:
 
 
 def _worst(report: CompareReport, word: str) -> str:
+    named = report.named
     changes = [
-        (max(answer.ratio, 1 / answer.ratio), report.named(cell.base), question, answer)
-        for cell, judged in zip(report.matched.cells, report.judged, strict=True)
+        (max(answer.ratio, 1 / answer.ratio), named(cell.base), question, answer)
+        for cell, judged in report.verdicts
         for question, answer in judged.answers.items()
         if answer.verdict == word
     ]
@@ -348,7 +359,7 @@ def _next(report: CompareReport) -> str:
         return "mend what was not measured, below"
     if report.counts["SLOWER"]:
         return "find the reason in what differs, below" if report.kind == COMPARE else ""
-    answers = [answer for judged in report.judged for answer in judged.answers.values()]
+    answers = report.answers
     undecided = [answer for answer in answers if answer.verdict == "UNCLEAR" and not answer.reason]
     if report.kind == AA or not any(answer.verdict in OPEN for answer in answers):
         return ""
@@ -369,7 +380,7 @@ def _next(report: CompareReport) -> str:
 
 def _notes(report: CompareReport, strict: bool) -> list[str]:
     rules, matched = report.rules, report.matched
-    answers = [answer for judged in report.judged for answer in judged.answers.values()]
+    answers = report.answers
     lines = [
         *(f"  {line}" for line in by_benchmark(report)),
         f"ratio: NEW's time over BASE's, medians of launches; interval: {_share(SAME_LEVEL)}, of each cell by itself",
@@ -460,19 +471,17 @@ def fields_text(base: Mapping[str, object], new: Mapping[str, object], fields: S
 def _kinds_of_launches(report: CompareReport) -> list[str]:
     """Count the launches of another kind. Cells with the same counts share a line; the largest counts come first."""
     alike: dict[str, list[tuple[MatchedCell, LaunchKinds]]] = {}
-    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+    for cell, judged in report.verdicts:
         answer = judged.answers.get("median")
         if answer is not None and answer.kinds is not None:
             alike.setdefault(_slow_launches(answer.kinds), []).append((cell, answer.kinds))
     groups = sorted(alike.items(), key=lambda each: -(each[1][0][1].base[0] + each[1][0][1].new[0]))
-    lines = []
+    lines, named = [], report.named
     for slow, members in groups[:_MOST_TOLD]:
         cell, kinds = members[0]
         fast, slow_one = (printed_text(cell.base, math.exp(log), " µs") for log in (kinds.fast, kinds.slow))
         more = f" and {counted(len(members) - 1, 'more cell')}" if len(members) > 1 else ""
-        lines.append(
-            f"two kinds of launches, {fast} and {slow_one}, of {report.named(cell.base)}{more}: {slow} are slow"
-        )
+        lines.append(f"two kinds of launches, {fast} and {slow_one}, of {named(cell.base)}{more}: {slow} are slow")
     left = sum(len(members) for _, members in groups[_MOST_TOLD:])
     return [*lines, f"and in {counted(left, 'more cell')}"] if left else lines
 
@@ -514,8 +523,8 @@ def _table(report: CompareReport) -> TextTable:
     """Make the table, one row a cell; the rows of a benchmark stand together."""
     named = report.named
     rows = []
-    rounds = any(answer.round > 1 for judged in report.judged for answer in judged.answers.values())
-    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+    rounds = any(answer.round > 1 for answer in report.answers)
+    for cell, judged in report.verdicts:
         mark = "*" if cell.limited else ""
         of = "" if cell.statistic == "median" else cell.statistic
         rows.append((str(cell.base["benchmark"]), (named(cell.base) + mark, of, *_answers(cell.base, judged, rounds))))
@@ -578,7 +587,7 @@ def _cases(report: CompareReport, strict: bool) -> list[CaseResult]:
     outcomes: dict[str, Outcome] = {"SLOWER": "failure", **dict.fromkeys(OPEN, open_one)}
     named = report.named
     cases = []
-    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+    for cell, judged in report.verdicts:
         word = overall(judged)
         message = f"{word}: {'; '.join(_sentence(cell.base, answer) for answer in judged.answers.values())}"
         cases.append(CaseResult(_group(cell.base), named(cell.base), outcomes.get(word), message))
@@ -605,7 +614,7 @@ def _sentence(row: Row, answer: Answer) -> str:
 
 
 def as_dict(report: CompareReport) -> dict[str, object]:
-    cells = [_cell(cell, judged) for cell, judged in zip(report.matched.cells, report.judged, strict=True)]
+    cells = [_cell(cell, judged) for cell, judged in report.verdicts]
     cells += [
         {
             **_identity(pair.base),

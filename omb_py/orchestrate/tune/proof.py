@@ -53,7 +53,7 @@ class Proof:
 
     def take(self, report: CompareReport) -> None:
         self.reports.append(report)
-        for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+        for cell, judged in report.verdicts:
             answer = judged.answers.get("median")
             if answer and cell.base["benchmark"] == STEP:
                 self.step = answer
