@@ -95,6 +95,19 @@ def test_the_exit_code_is_explained(
     assert document.notes[-1] == said and said.startswith(f"exit code {document.exit_code}:")
 
 
+def test_many_cells_are_named_no_more_often_than_one(
+    side: Callable[..., SideLaunches], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[int] = []
+    name = r.namer
+    monkeypatch.setattr(r, "namer", lambda rows: (times.append(len(rows)), name(rows))[1])
+    for sizes in ((8,), (8, 16, 32, 64)):
+        report = r.report_of(side("BASE", sizes=sizes), side("NEW", 1.1, sizes=sizes), CompareRules())
+        assert r.headline(report) == f"{len(sizes)} slower"
+        r.document_of(report)
+    assert times.count(4) == times.count(1) > 0  # to look at all rows for each cell took minutes for 1600 of them
+
+
 def test_an_interval_without_1_beside_unclear_is_explained(side: Callable[..., SideLaunches]) -> None:
     report = r.report_of(side("BASE"), side("NEW"), CompareRules())
     told = "UNCLEAR beside an interval without 1: the verdict allows for chance in all 2 questions"
