@@ -14,8 +14,7 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import Interrupted
 from omb_py.orchestrate.checks import guidelines
-from omb_py.orchestrate.running import run as run_module
-from omb_py.orchestrate.running import suite_run
+from omb_py.orchestrate.running import rank_process, suite_run
 from omb_py.orchestrate.running.interrupts import InterruptedLaunches, resumable
 from omb_py.process_end import TYPED
 from omb_py.results.store import write
@@ -188,7 +187,7 @@ def test_an_acceptance_without_a_cell_has_nothing_to_go_on_with(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.toml").write_text(SUITE)
-    monkeypatch.setattr(run_module, "run_cells", ctrl_c)
+    monkeypatch.setattr(rank_process, "run_cells", ctrl_c)
     assert main("accept ./mine.toml --backend mock -n 2 --store kept".split()) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "omb-py: error: interrupted: nothing was measured"
 
