@@ -24,7 +24,6 @@ from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
-    from omb_py.engine.native.threads import ThreadGate
 
 
 def check(cells: Sequence[Cell], support: Support) -> None:
@@ -68,7 +67,7 @@ class ArrayRenderer(bound.Mpi4pyRenderer):
 class DeviceRunner(_OverMpi, MpiNativeRunner):
     """Generated code: the library is given addresses."""
 
-    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> StageTable:
+    def assembled(self, stage: Stage, results: Results, word: int) -> StageTable:
         return assemble(stage, DeviceResolver(self.buffers, self.resolver, results), self.buffers.byte, results)
 
     def error_text(self, code: int, label: str) -> str:

@@ -45,24 +45,8 @@ class CellRunner(Runner, ABC):
         """Make new request slots for a stage."""
 
     @abstractmethod
-    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> Any:
-        """What runs the body of a stage, with the `labels` of its steps; `gate` is that of its threads."""
-
-    @abstractmethod
-    def execute(self, loop: Any, first: int, iterations: int) -> LapTimes | NDArray[np.int64]:
-        """Run what :meth:`translated` made, in this thread. Raises StepFailed."""
-
-    @abstractmethod
-    def work(self, loop: Any, gate: ThreadGate) -> Work:
-        """A thread's part of a stage."""
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Prepare to run :attr:`loop` in this thread."""
-
-    @abstractmethod
-    def loop_position(self) -> tuple[int, int]:
-        """(iteration, step) of the loop that runs without further threads."""
+    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> Work:
+        """What runs the body of a stage; `gate` is that of its threads."""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         return self.memory_.view(buffer, self._nbytes[buffer])
@@ -77,13 +61,11 @@ class CellRunner(Runner, ABC):
         self.crew, self.laps = None, len(stage.laps)
         if stage.threads > 1:
             gate = ThreadGate()
-            loops = [self.translated(part, results, gate) for part in stages_of(stage)]
-            self.crew = Crew([self.work(loop, gate) for loop in loops], gate)
+            self.crew = Crew([self.translated(part, results, gate) for part in stages_of(stage)], gate)
             self.labels = self.crew.labels
             return
         self.loop = self.translated(stage, results)
         self.labels = self.loop.labels
-        self.prepare()
 
     def leave(self, stage: int) -> None:
         self._once(self.program.stages[stage].teardown)
@@ -96,7 +78,7 @@ class CellRunner(Runner, ABC):
                     assert isinstance(node, Host)
                     node.call(self.session)
             else:
-                self.execute(self.translated(Stage((tuple(part),)), {}), 0, 1)
+                self.translated(Stage((tuple(part),)), {}).run(0, 1)
 
     def ready(self) -> None:
         """What is done before each run."""
@@ -106,10 +88,10 @@ class CellRunner(Runner, ABC):
         self.ready()
         if self.crew:
             return {self.session.rank: self.crew.run(first, iterations, self.laps)}
-        return {self.session.rank: self.execute(self.loop, first, iterations)}
+        return {self.session.rank: self.loop.run(first, iterations)}
 
     def position(self) -> tuple[int, int]:
-        return self.crew.position() if self.crew else self.loop_position()
+        return (self.crew or self.loop).position()
 
     def postpone_rounds(self) -> None:
         """Announce the start of a round twice as far ahead: too many came late."""
@@ -125,45 +107,35 @@ class NativeRunner(CellRunner):
         """The meaning of what a step returned, which `label` describes."""
         raise NotImplementedError
 
-    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> StageTable:
+    def assembled(self, stage: Stage, results: Results, word: int) -> StageTable:
+        """The rows of a stage's body, which looks at the gate of its threads at an address, if not 0."""
         from omb_py.engine.native.translate import assemble  # not for ranks of a Python binding
 
-        return assemble(stage, self.resolver, self.resolver.byte, results, address_of_array(gate.word) if gate else 0)
+        return assemble(stage, self.resolver, self.resolver.byte, results, word)
 
-    def execute(self, loop: StageTable, first: int, iterations: int, machine: Machine | None = None) -> LapTimes:
-        machine = machine or self.session.machine
-        samples, failed = machine.run(loop, first, iterations)
-        if failed:
-            code = int(machine.word[3])
-            raise StepFailed(failed - 1, code, self.error_text(code, loop.labels[failed - 1]))
-        return samples
-
-    def work(self, loop: StageTable, gate: ThreadGate) -> Work:
-        return NativeWork(self, loop, gate)
-
-    def prepare(self) -> None:
-        self.session.machine.prepare(self.loop)
-
-    def loop_position(self) -> tuple[int, int]:
-        word = self.session.machine.word
-        return int(word[1]), int(word[2])
+    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> Work:
+        return NativeWork(self, self.assembled(stage, results, address_of_array(gate.word) if gate else 0), gate)
 
 
 class NativeWork:
-    """A thread's part of a stage as generated code, with a watched word of its own."""
+    """A stage, or a thread's part of one, as generated code. A thread has a watched word of its own."""
 
-    def __init__(self, runner: NativeRunner, table: StageTable, gate: ThreadGate) -> None:
-        from omb_py.engine.native.translate import Machine
-
+    def __init__(self, runner: NativeRunner, table: StageTable, gate: ThreadGate | None) -> None:
         self._runner, self._table, self._gate = runner, table, gate
         self.labels = table.labels
-        self._machine = Machine(runner.session.machine.wtime)
+        machine: Machine = runner.session.machine
+        self._machine = machine if gate is None else type(machine)(machine.wtime)
         self._machine.prepare(table)
 
     def run(self, first: int, iterations: int) -> LapTimes:
-        """Run in the calling thread; the code waits at the gate."""
-        self._gate.arrive()
-        return self._runner.execute(self._table, first, iterations, self._machine)
+        """Run in the calling thread; the code waits at the gate. Raises StepFailed."""
+        if self._gate:
+            self._gate.arrive()
+        samples, failed = self._machine.run(self._table, first, iterations)
+        if failed:
+            code = int(self._machine.word[3])
+            raise StepFailed(failed - 1, code, self._runner.error_text(code, self.labels[failed - 1]))
+        return samples
 
     def position(self) -> tuple[int, int]:
         return int(self._machine.word[1]), int(self._machine.word[2])
@@ -178,33 +150,29 @@ class FlatRunner(CellRunner):
         """The function that turns steps into source; `results` are those of earlier stages."""
         return self.renderer
 
-    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> CompiledLoop:
+    @abstractmethod
+    def execute(self, loop: CompiledLoop, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run a loop in this thread. Raises StepFailed."""
+
+    def translated(self, stage: Stage, results: Results, gate: ThreadGate | None = None) -> Work:
         from omb_py.engine.python_loop.loop import compile_stage  # not for ranks of the native binding
 
-        return compile_stage(stage, self.rendered(results), results)
-
-    def work(self, loop: CompiledLoop, gate: ThreadGate) -> Work:
-        return FlatWork(self, loop, gate)
-
-    def prepare(self) -> None:
-        self.thread = threading.get_ident()
-
-    def loop_position(self) -> tuple[int, int]:
-        return self.loop.position(self.thread) if self.labels else (0, 0)
+        return FlatWork(self, compile_stage(stage, self.rendered(results), results), gate)
 
 
 class FlatWork:
-    """A thread's part of a stage as a Python loop."""
+    """A stage, or a thread's part of one, as a Python loop."""
 
-    def __init__(self, runner: FlatRunner, loop: CompiledLoop, gate: ThreadGate) -> None:
+    def __init__(self, runner: FlatRunner, loop: CompiledLoop, gate: ThreadGate | None) -> None:
         self._runner, self._loop, self._gate = runner, loop, gate
         self.labels = loop.labels
-        self._thread = 0
-
-    def run(self, first: int, iterations: int) -> LapTimes | NDArray[np.int64]:
         self._thread = threading.get_ident()
-        self._gate.wait()
+
+    def run(self, first: int, iterations: int) -> NDArray[np.int64]:
+        if self._gate:
+            self._thread = threading.get_ident()
+            self._gate.wait()
         return self._runner.execute(self._loop, first, iterations)
 
     def position(self) -> tuple[int, int]:
-        return self._loop.position(self._thread)
+        return self._loop.position(self._thread) if self.labels else (0, 0)
