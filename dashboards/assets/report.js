@@ -78,6 +78,7 @@
         const cell = line.insertCell();
         if (typeof value === "number") cell.className = "number";
         else if (String(value).startsWith("omb-py ")) cell.className = "command";
+        else if (String(value).length <= 20) cell.className = "short";
         cell.textContent = value === null ? "-" : String(value);
       }
     }

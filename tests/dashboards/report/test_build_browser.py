@@ -157,6 +157,16 @@ def test_on_paper_it_is_light_and_fits_and_what_is_folded_stays_so(opened) -> No
     until(lambda: opened.execute_script(state), before)
 
 
+LINES_OF_CELLS = """
+const cells = document.querySelectorAll("figure[data-kind=overview] td:not(.command)");
+return [...cells].filter((cell) => cell.textContent).map((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return range.getClientRects().length;
+});
+"""
+
+
 def test_panels_have_room_on_paper_and_in_half_a_screen(browser, tmp_path) -> None:
     """Four maps, the figure of sizes and counts, and six panels of curves; wide tables do not shrink the paper."""
     gpu_store.write(tmp_path / "s", benchmarks=("allreduce", "allgather", "alltoall", "bcast"))
@@ -167,6 +177,7 @@ def test_panels_have_room_on_paper_and_in_half_a_screen(browser, tmp_path) -> No
         browser.get(file.as_uri())
         draw_all(browser)
         until(lambda: browser.execute_script(OVERLAPS), [])
+    assert set(browser.execute_script(LINES_OF_CELLS)) == {1}, "4 B to 64 MiB stood in three lines"
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     resize(browser, 720)
     browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
