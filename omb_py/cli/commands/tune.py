@@ -72,6 +72,8 @@ class TuneGrid:
             raise UsageError("which collective? It comes first: omb-py tune allreduce -n 4")
         short = self.words[0].lower().removeprefix("osu_")
         collectives = [name for name in names() if find(name).family in ("collective", "non-blocking", "persistent")]
+        if short in names() and short not in collectives:
+            raise UsageError(f"{short} is no collective: tune one, as allreduce")
         if short not in collectives:
             raise UsageError(f"no collective {self.words[0]!r}: {nearest(short, collectives)}")
         request = request_of_line([*self.words, "-n", str(ranks)], unstored=_UNSTORED)

@@ -161,7 +161,9 @@ def _tunable(checked: CheckedRequest) -> CheckedRequest:
     if len(request.backends) > 1 or len(request.dtypes) > 1 or len(request.bindings) > 1:
         raise UsageError("one backend, binding and type is tuned at a time: give one of each")
     if checked.benchmark.sizes is None:
-        raise UsageError(f"{checked.benchmark.name} has no message size: tune a collective, as allreduce")
+        raise UsageError(
+            f"{checked.benchmark.name} has no message size, and rules are for sizes: tune one with, as allreduce"
+        )
     check_no_launcher(request.backends, "a tuning starts ranks itself: leave it out")
     return _silent(checked)
 

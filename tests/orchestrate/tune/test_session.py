@@ -233,6 +233,19 @@ def test_a_library_without_knobs_says_what_it_lacks(tune: Run) -> None:
     assert main(["tune"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("osu_latency", "latency is no collective: tune one, as allreduce"),
+        ("barrier", "barrier has no message size, and rules are for sizes: tune one with, as allreduce"),
+        ("alreduce", "no collective 'alreduce': did you mean allreduce?"),
+    ],
+)
+def test_what_is_not_tuned_is_named(word: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", word, "-n", "2", "--backend", "mock", "--candidate", "a=X=1"]) == 2
+    assert capsys.readouterr().err == f"omb-py: error: {said}\n"
+
+
 @pytest.fixture
 def knobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted algorithms as the one knob of a library whose variables hold for all sizes."""
