@@ -148,8 +148,11 @@ def translate(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
             line += write(given[letter])
     reports = [word for letter, words in _REPORTS.items() if letter in given for word in words(given[letter])]
     line += ["--report", ",".join(reports)] if reports else []
-    settings = [text for letter, write in _SETTINGS.items() if letter in given and (text := write(given[letter]))]
-    line += ["--nccl", ",".join(settings)] if settings else []
+    settings = {k: text for k, write in _SETTINGS.items() if k in given and (text := write(given[k]))}
+    if settings and not enqueued:
+        letter = next(iter(settings))
+        raise UsageError(f"-{letter} {given[letter]} is for NCCL: leave it out, or --backend {backend}")
+    line += ["--nccl", ",".join(settings.values())] if settings else []
     return [*line, *own]
 
 

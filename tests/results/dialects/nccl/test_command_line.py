@@ -91,6 +91,12 @@ def test_own_words_say_among_how_many_ranks_a_message_is_divided() -> None:
         assert f"-m {block}:{block} " in " ".join(translate([*line, *own.split()], {})), own
 
 
+@pytest.mark.parametrize("given", ["-G 3", "-R 1", "-m 4"])
+def test_what_is_for_nccl_alone_is_named_as_it_was_written(given: str) -> None:
+    with pytest.raises(UsageError, match=f"^{given} is for NCCL: leave it out, or --backend mpi$"):
+        translate(f"all_reduce_perf {given} --backend mpi".split(), {})
+
+
 def test_a_launcher_says_how_many_ranks_there_are() -> None:
     assert "-n" not in translate(["all_reduce_perf", "-g", "1"], IN_A_JOB)
     assert "-m 128,256" in " ".join(translate("all_gather_perf -b 1K -e 2K -f 2".split(), IN_A_JOB))
