@@ -216,12 +216,12 @@ def told_by_tag(frame: pd.DataFrame) -> set[str]:
     return {run for run in frame["run_id"].unique() if str(run) in runs}
 
 
-def sides_of(rows: pd.DataFrame) -> pd.Series[Any]:
+def sides_of(rows: pd.DataFrame) -> pd.Series[str]:
     """For each prepared row the side of a comparison that nothing but its tag tells from the other, else None."""
     known = {text: side_of(cast(Row, {"tags": str(text)})) for text in rows["tags"].unique()}
     if not any(known.values()):
         return pd.Series(None, index=rows.index, dtype=object)
-    sides: pd.Series[Any] = rows["tags"].astype(object).map(known).astype(object)
+    sides: pd.Series[str] = rows["tags"].astype(object).map(known).astype(object)
     return sides
 
 

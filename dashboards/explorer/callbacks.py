@@ -134,7 +134,7 @@ class ExplorerCallbacks:
 
 
 def _register_scripts(app: Dash) -> None:
-    def script(name: str, *properties: Any, **more: Any) -> None:
+    def script(name: str, *properties: object, **more: object) -> None:
         on: Any = app.clientside_callback
         on(ClientsideFunction("explorer", name), *properties, **more)
 

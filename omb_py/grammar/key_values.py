@@ -86,7 +86,7 @@ class KeyValues:
         Raises:
             UsageError: a value that its key's reader refuses.
         """
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for name, key in self.keys.items():
             if name in texts:
                 read = tuple(self._value(name, key, text) for text in texts[name])

@@ -210,11 +210,11 @@ _MOST_TOLD: Final = 256
 """Bytes of an address."""
 
 
-def _events(plane: Tensor) -> Iterator[Any]:
+def _events(plane: Tensor) -> Iterator[Tensor]:
     return (event for line in plane.lines for event in line.events)
 
 
-def _nodes(graph: Tensor) -> Iterator[Any]:
+def _nodes(graph: Tensor) -> Iterator[Tensor]:
     """The collective operations of a graph, and of the functions in it."""
     inner = (function.graph for function in graph._functions.values() if hasattr(function, "graph"))
     for each in (graph, *inner):

@@ -68,7 +68,7 @@ class Statements:
     The device's own C functions are called through ctypes, whatever the binding.
     """
 
-    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: Any) -> None:
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: Binding) -> None:
         self.session, self.resolver, self.binding = session, resolver, binding
         nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.objects = Objects(nbytes, max(stage.copies for stage in program.stages))

@@ -41,6 +41,8 @@ NEWER_SINCE: Final = (2, 28)
 class Nccl4pyStatements(Statements):
     """``allreduce(array, array, SUM, stream=…)``."""
 
+    binding: Nccl4pyBinding
+
     def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: Nccl4pyBinding) -> None:
         super().__init__(session, program, resolver, binding)
         core, comm = binding.core, binding.comm

@@ -99,16 +99,16 @@ class JsonValues:
         self._go(_BETWEEN.match(self._text, self._at).end())  # type: ignore[union-attr]
         return self._text[self._at : self._at + 1]
 
-    def value(self) -> tuple[int, Any]:
+    def value(self) -> tuple[int, object]:
         """The value that comes next, and its first line. Raises BadJson."""
         value, end = _parsed(_DECODER.raw_decode, self._text, self._at)
         line = self.line
         self._go(end)
         return line, value
 
-    def items(self) -> tuple[list[tuple[int, Any]], BadJson | None]:
+    def items(self) -> tuple[list[tuple[int, object]], BadJson | None]:
         """The values of a list, from its bracket on, and what ends it early, if anything does."""
-        items: list[tuple[int, Any]] = []
+        items: list[tuple[int, object]] = []
         self._go(self._at + 1)
         try:
             while self.comes() not in ("]", ""):
