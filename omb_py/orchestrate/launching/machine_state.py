@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from omb_py import process_begin
 from omb_py.engine.measuring.statistics import median_of
 from omb_py.engine.rank.system_info import throttle_count
 
@@ -112,9 +113,16 @@ def busy_ticks(proc: Path = Path("/proc")) -> tuple[int, int] | None:
     Time that a hypervisor gave to others (steal) counts as busy.
     """
     try:
-        words = (proc / "stat").read_text().split("\n", 1)[0].split()
-        user, nice, system, idle, iowait, irq, softirq, steal = map(int, words[1:9])
-    except (OSError, ValueError):
+        with (proc / "stat").open("rb") as file:
+            return _ticks_in(file.readline())
+    except OSError:
+        return None
+
+
+def _ticks_in(line: bytes) -> tuple[int, int] | None:
+    try:
+        user, nice, system, idle, iowait, irq, softirq, steal = map(int, line.split()[1:9])
+    except ValueError:
         return None
     busy = user + nice + system + irq + softirq + steal
     return busy, busy + idle + iowait
@@ -166,6 +174,14 @@ class OtherWork:
     def __init__(self, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic) -> None:
         self._proc, self._clock = proc, clock
         self._began, self._busy, self._own = clock(), busy_ticks(proc), own_seconds()
+
+    @classmethod
+    def of_this_process(cls) -> OtherWork:
+        """Measures since this process began: over some ms a tick of 10 ms more or less would look like a core."""
+        work = cls()
+        work._began, work._busy = process_begin.BEGAN_S, _ticks_in(process_begin.TICKS)
+        work._own = process_begin.OWN_S
+        return work
 
     @property
     def seconds(self) -> float:
@@ -245,11 +261,7 @@ def during(other_cores: Sequence[float], cores: int, ranks: int) -> str:
     )
 
 
-SINCE_IMPORT = OtherWork()
-"""What others use while a command begins."""
-
-
-def busy_now(started: bool, since: OtherWork = SINCE_IMPORT, watch: Callable[..., MachineState] = observe) -> str:
+def busy_now(started: bool, since: OtherWork | None = None, watch: Callable[..., MachineState] = observe) -> str:
     """A sentence where other programs use much of this machine now; else an empty text.
 
     What they used while the command began is looked at first, which takes no time. Only where that may be too much, or
@@ -257,7 +269,9 @@ def busy_now(started: bool, since: OtherWork = SINCE_IMPORT, watch: Callable[...
 
     Args:
         started: whether a launcher has started this process and others of the job, which are no other programs.
+        since: what others used while the command began; None: since the process did.
     """
+    since = since or OtherWork.of_this_process()
     seconds = since.seconds
     used = since.cores() if seconds <= _NOW_S else None
     if used is not None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from omb_py import process_begin
 from omb_py.orchestrate.launching import machine_state
 from omb_py.orchestrate.launching.machine_state import (
     MachineState,
@@ -23,8 +25,16 @@ from omb_py.orchestrate.launching.machine_state import (
     stored_facts,
     throttle_count,
 )
+from tests.support.machines.mpi import run_command
 
 HZ = os.sysconf("SC_CLK_TCK")
+LOADED = """
+import sys
+import omb_py.__main__
+from omb_py import process_begin
+order = list(sys.modules)
+print(process_begin.TICKS.split()[0].decode(), order.index("omb_py.process_begin") < order.index("omb_py.cli"))
+"""
 QUIET = MachineState(8, 0.1, 0.2, 8, False, "performance", 0)
 
 
@@ -119,6 +129,18 @@ def test_a_machine_is_watched_only_where_it_may_be_busy(
     busy = replace(QUIET, busy_cores=6.0)
     said = busy_now(started, since, lambda started: asked.append(started) or busy)
     assert asked == [started] * watched and said == (busy.busy() if watched else "")
+
+
+def test_others_are_watched_since_the_process_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not since a module was loaded: over 6 ms, one tick of 10 ms is a core and a half."""
+    done = run_command([sys.executable, "-c", LOADED])
+    assert done.stdout == "cpu True\n", done.stderr
+    monkeypatch.setattr(process_begin, "TICKS", b"cpu  1000 0 0 0 0 0 0 0 0 0\n")
+    monkeypatch.setattr(machine_state, "own_seconds", lambda: process_begin.OWN_S + 1.0)
+    monkeypatch.setattr(machine_state, "busy_ticks", lambda proc: (1000 + 3 * HZ, 0))
+    work = OtherWork.of_this_process()
+    work._clock = lambda: process_begin.BEGAN_S + 10.0
+    assert work.cores() == pytest.approx(0.2)
 
 
 def test_what_disturbs_is_said_and_a_quiet_machine_is_silent() -> None:
