@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
@@ -33,8 +34,9 @@ class RunTarget:
 
 
 def inspected() -> list[Capabilities]:
-    """Ask every backend for its capabilities here, in the order of the registry."""
-    return [backend.capabilities.here() for backend in registry.backends().values()]
+    """Ask every backend for its capabilities here, in the order of the registry; children ask the libraries."""
+    with ThreadPoolExecutor() as together:
+        return list(together.map(lambda backend: backend.capabilities.here(), registry.backends().values()))
 
 
 def list_targets(inspected: Iterable[Capabilities]) -> list[RunTarget]:
