@@ -87,8 +87,8 @@ class Interrupted(OmbError):
     exit_code = INTERRUPTED
 
 
-def nearest(word: str, choices: Iterable[str], alike: float = 0.5) -> str:
-    """Return the end of an error line: the nearest valid choice, or all choices if none is near.
+def nearest(word: str, choices: Iterable[str], alike: float = 0.5, otherwise: str = "") -> str:
+    """Return the end of an error line: the nearest valid choice; if none is near `otherwise`, or all choices.
 
     `alike` is the least similarity of a near choice, 0 to 1, by :class:`difflib.SequenceMatcher`.
 
@@ -101,4 +101,4 @@ def nearest(word: str, choices: Iterable[str], alike: float = 0.5) -> str:
     close = difflib.get_close_matches(word, valid, n=1, cutoff=alike)
     if close:
         return f"did you mean {close[0]}?"
-    return "valid: " + ", ".join(valid)
+    return otherwise or "valid: " + ", ".join(valid)

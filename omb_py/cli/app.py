@@ -104,8 +104,8 @@ class Root(Helped, click.Group):
                 raise UsageError(
                     f"{name} is a folder: omb-py report {name} shows it, omb-py dashboard {name} explores it"
                 )
-            near = nearest(name.lower().removeprefix("osu_"), self.list_commands(ctx), 0.6)
-            near = near if near.startswith("did you mean") else "see omb-py list and omb-py --help"
+            named = name.lower().removeprefix("osu_")
+            near = nearest(named, self.list_commands(ctx), 0.6, "see omb-py list and omb-py --help")
             raise UsageError(f"unknown benchmark or command {name!r}: {near}")
         return command.name if command else None, command, args[1:]
 
@@ -212,9 +212,10 @@ def usage_line(error: click.UsageError, words: Sequence[str]) -> str:
         if ctx is not None and ctx.parent is None and (first := _first_command(words)):
             return f"{error.option_name} stands behind the benchmark or command: omb-py {first} {error.option_name} …"
         long = [name.removeprefix("--") for name in options if name.startswith("--")]
-        near = nearest(error.option_name.removeprefix("--"), long, 0.55).replace("did you mean ", "did you mean --")
-        known = near.startswith("did you mean") and error.option_name.startswith("--")
-        return f"no such option {error.option_name}: {near if known else f'see {path} --help'}"
+        see = f"see {path} --help"
+        near = nearest(error.option_name.removeprefix("--"), long, 0.55, see)
+        near = near.replace("did you mean ", "did you mean --")
+        return f"no such option {error.option_name}: {near if error.option_name.startswith('--') else see}"
     text = " ".join(error.format_message().rstrip(".").split())
     extra = re.search(r"^Got unexpected extra argument \((.+)\)$", text)
     if extra and all(map(_is_benchmark, (path.split()[-1], extra[1]))):

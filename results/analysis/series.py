@@ -117,9 +117,8 @@ def check_measured(store: str | Path, benchmark: str) -> None:
     if not known:
         raise UsageError(f"the store {place!r} is empty: {measure}")
     if benchmark not in known:
-        near = nearest(benchmark, known)
-        instead = "" if near.startswith("did you mean") else f"; or {measure}"
-        raise UsageError(f"no cell of {benchmark} in {place!r}: {near}{instead}")
+        near = nearest(benchmark, known, otherwise=f"valid: {', '.join(sorted(known))}; or {measure}")
+        raise UsageError(f"no cell of {benchmark} in {place!r}: {near}")
 
 
 class TimedRow(Row, total=False):

@@ -76,15 +76,11 @@ def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = N
 def _knob(library: LibraryKnobs, name: str) -> Knob:
     knob = library.knob(name)
     if knob is None:
-        raise UsageError(f"{library.title} has no knob {name!r}: {_near(name, (k.name for k in library.knobs))}")
+        near = nearest(name, (k.name for k in library.knobs), otherwise="omb-py knobs --all lists them")
+        raise UsageError(f"{library.title} has no knob {name!r}: {near}")
     if not knob.variable:
         raise UsageError(f"{knob.name} of {library.title} cannot be set: it is built in")
     return knob
-
-
-def _near(word: str, choices: Iterable[str]) -> str:
-    near = nearest(word, choices)
-    return near if near.startswith("did you mean") else "omb-py knobs --all lists them"
 
 
 def _check(knob: Knob, value: str) -> None:

@@ -135,10 +135,8 @@ def listing(library: LibraryKnobs, name: str = "", every: bool = False) -> Docum
         return _describe_knob(library, knob)
     short = name.lower().removeprefix("osu_")
     if name and short not in collectives():
-        near = nearest(short, [*collectives(), *(knob.name for knob in library.knobs)])
-        near = (
-            near if near.startswith("did you mean") else f"a collective, as {', '.join(collectives()[:4])}, or a knob"
-        )
+        either = f"a collective, as {', '.join(collectives()[:4])}, or a knob"
+        near = nearest(short, [*collectives(), *(knob.name for knob in library.knobs)], otherwise=either)
         raise UsageError(f"{library.title} has no collective or knob {name!r}: {near}")
     collective = check_collective(name, library) if name else ""
     chosen = of_collective(library, collective, every)
