@@ -34,6 +34,12 @@ class Reader:
     smallest: int | None = None
     """Smallest number that is admitted; None: no number, or no such bound."""
 
+    @property
+    def kind(self) -> str:
+        """The type of the values, as `parse` is annotated."""
+        function = self.parse.func if isinstance(self.parse, partial) else self.parse
+        return str(getattr(function, "__annotations__", {}).get("return", "str"))
+
 
 def word(what: str, choices: Sequence[str], strict: bool = True, closed: bool = True) -> Reader:
     """One of `choices`, in lower case.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from operator import index
 from typing import Any
 
@@ -50,12 +50,6 @@ def _readers() -> Mapping[str, Reader | None]:
     return {option.name: option.reader for option in TABLE}
 
 
-def _kind_of(reader: Reader) -> str:
-    """What a reader makes of a text, as its annotation says it."""
-    function = reader.parse.func if isinstance(reader.parse, partial) else reader.parse
-    return str(getattr(function, "__annotations__", {}).get("return", "str"))
-
-
 def read_value(name: str, value: Any) -> Any:
     """A value in the form in which a request holds it, where Python code wrote it otherwise.
 
@@ -70,7 +64,7 @@ def read_value(name: str, value: Any) -> Any:
     reader = _readers().get(name)
     if value is None or reader is None:
         return value
-    kind, several = _kind_of(reader), isinstance(value, Sequence) and not isinstance(value, str)
+    kind, several = reader.kind, isinstance(value, Sequence) and not isinstance(value, str)
     if kind.startswith("tuple"):
         return reader.parse(value) if isinstance(value, str) else tuple(value) if several else (value,)
     if kind.startswith("str"):

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from functools import partial
 from textwrap import fill
-from typing import get_type_hints
 
 from omb_py.backends.registry import own_options
 from omb_py.options.option import Option
@@ -55,11 +53,7 @@ def type_of(option: Option) -> str:
         return FORMS[option.name]
     if option.reader is None:
         return "bool"
-    parse = option.reader.parse
-    function = parse.func if isinstance(parse, partial) else parse
-    kind = str if function is str else get_type_hints(function).get("return", str)
-    name = kind.__name__ if isinstance(kind, type) and not str(kind).startswith("tuple[") else str(kind)
-    name = name.replace("tuple[str, ...]", "str | Sequence[str]")
+    name = option.reader.kind.replace("tuple[str, ...]", "str | Sequence[str]")
     may_be_none = option.usual is not None or Request("barrier").get(option.name) is None
     return f"{name} | None" if may_be_none and option.name not in own_options() else name
 
