@@ -327,7 +327,7 @@ def accept(
     promised = Path(contract) if contract else None
     asked = AcceptRequest(CommandLine(), given, ranks, promised, baseline, correctness, quiet, resume=resume)
     if logs:
-        report = accept_logs(checked_suite(str(suite)), asked, list(_texts(logs)), Path(store))
+        report = accept_logs(checked_suite(str(suite)), asked, _texts(logs), Path(store))
     else:
         report = judge_suite(checked_suite(str(suite)), asked, Path(store))
     return _acceptance(report, strict)
@@ -485,7 +485,7 @@ def links(
 
     design = SweepDesign(small, large, iterations, windows, window, passes, launches, rounds)
     if logs:
-        return _link_check(from_logs(list(_texts(logs)), parse_names(names), design))
+        return _link_check(from_logs(_texts(logs), parse_names(names), design))
     request = _request(
         "latency",
         store,

@@ -103,9 +103,9 @@ class NativeRunner(CellRunner):
 
     resolver: Any
 
+    @abstractmethod
     def error_text(self, code: int, label: str) -> str:
         """The meaning of what a step returned, which `label` describes."""
-        raise NotImplementedError
 
     def assembled(self, stage: Stage, results: Results, word: int) -> StageTable:
         """The rows of a stage's body, which looks at the gate of its threads at an address, if not 0."""

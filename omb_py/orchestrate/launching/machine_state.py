@@ -169,19 +169,24 @@ def say_what_disturbs(note: Callable[[str], None], watch: Callable[[], MachineSt
 
 
 class OtherWork:
-    """Measures how many cores other programs used during a launch whose processes are our children."""
+    """Measures how many cores other programs used during a launch whose processes are our children.
 
-    def __init__(self, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic) -> None:
+    `began` holds the time, :func:`busy_ticks` and :func:`own_seconds` of its beginning; None: now.
+    """
+
+    def __init__(
+        self,
+        proc: Path = Path("/proc"),
+        clock: Callable[[], float] = time.monotonic,
+        began: tuple[float, tuple[int, int] | None, float] | None = None,
+    ) -> None:
         self._proc, self._clock = proc, clock
-        self._began, self._busy, self._own = clock(), busy_ticks(proc), own_seconds()
+        self._began, self._busy, self._own = began or (clock(), busy_ticks(proc), own_seconds())
 
     @classmethod
     def of_this_process(cls) -> OtherWork:
         """Measures since this process began: over some ms a tick of 10 ms more or less would look like a core."""
-        work = cls()
-        work._began, work._busy = process_begin.BEGAN_S, _ticks_in(process_begin.TICKS)
-        work._own = process_begin.OWN_S
-        return work
+        return cls(began=(process_begin.BEGAN_S, _ticks_in(process_begin.TICKS), process_begin.OWN_S))
 
     @property
     def seconds(self) -> float:

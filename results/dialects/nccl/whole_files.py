@@ -44,7 +44,7 @@ KNOWN = 3
 """Latest version of the file that can be read."""
 
 _DECODER = json.JSONDecoder()
-_BETWEEN = re.compile(r"\s*,?\s*")
+_BETWEEN = re.compile(r"\s+,?\s*|,\s*")
 _RESULTS = re.compile(r'"results"\s*:\s*\[')
 _PLACES = (("out_of_place", False), ("in_place", True))
 
@@ -96,7 +96,8 @@ class JsonValues:
 
     def comes(self) -> str:
         """The character that comes next, behind blanks and a comma; empty at the end."""
-        self._go(_BETWEEN.match(self._text, self._at).end())  # type: ignore[union-attr]
+        if between := _BETWEEN.match(self._text, self._at):
+            self._go(between.end())
         return self._text[self._at : self._at + 1]
 
     def value(self) -> tuple[int, object]:
