@@ -16,7 +16,6 @@ from omb_py.dashboards.changes.sides import KEY, VERSION
 from omb_py.dashboards.figures import launches, stragglers
 from omb_py.dashboards.figures.launches import cell_name
 from omb_py.dashboards.views.cells import RANK_LISTS, Cells
-from omb_py.results.analysis.series import WHO
 from omb_py.results.units import listed, size_text
 
 MOST_LAUNCHES = 8
@@ -110,16 +109,10 @@ def _where(cell: pd.DataFrame) -> str:
     return f"{cell_name(cell)} ({series.short(cell)})"
 
 
-_WHERE = ["benchmark", *WHO, VERSION, "device"]
-
-
 def _wrong(frame: pd.DataFrame) -> Iterator[OddCell]:
     bad = frame[frame["validated"].eq(False).fillna(False).astype(bool)]
-    by = [
-        "benchmark",
-        *(name for name in ("backend", "library", "library_version", "binding", "device") if name in bad),
-    ]
-    for (name, *_), part in bad.groupby(by, dropna=False, observed=True):
+    whose = (name for name in ("backend", "library", VERSION, "binding", "device") if name in bad)
+    for (name, *_), part in bad.groupby(["benchmark", *whose], dropna=False, observed=True):
         sizes = listed(size_text(s) for s in sorted(set(part["size_bytes"].dropna())) if s)
         where = f" at {sizes}" if sizes else ""
         who = series.short(part)
