@@ -1,4 +1,4 @@
-"""Batch systems whose jobs start ranks by an mpiexec: PBS with PALS, LSF, Grid Engine, Cobalt.
+"""Batch systems whose jobs start ranks by an mpiexec: PBS with PALS, LSF, Grid Engine.
 
 omb-py reads the nodes of a PBS job. Of the others an mpiexec learns by itself, so only their variables are listed.
 PALS is the launcher of PBS on HPE's machines; omb-py recognises it around itself.
@@ -91,14 +91,5 @@ GRID_ENGINE: Final = Launcher(
         nodes=("PE_HOSTFILE",),
         tasks=("NSLOTS",),
         read_by_mpiexec=("PE_HOSTFILE",),
-    )
-)
-COBALT: Final = Launcher(
-    batch=BatchSystem(
-        "Cobalt",
-        sign="COBALT_JOBID",
-        job=("COBALT_JOBID",),
-        nodes=("COBALT_NODEFILE",),
-        read_by_mpiexec=("COBALT_NODEFILE",),
     )
 )

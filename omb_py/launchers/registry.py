@@ -28,7 +28,6 @@ LAUNCHERS: Final[tuple[Launcher, ...]] = (
     batch_systems.PALS,
     batch_systems.LSF,
     batch_systems.GRID_ENGINE,
-    batch_systems.COBALT,
     flux.LAUNCHER,
     torchrun.LAUNCHER,
     none.LAUNCHER,

@@ -70,7 +70,7 @@ FLUX_BATCH = {
             "take out of service: flux resource drain n1,n2 omb-py; "
             "leave out of a job: flux batch --requires=-host:n1,n2",
         ),
-        ({"COBALT_JOBID": "4"}, "Cobalt job 4", ""),
+        ({"PE_HOSTFILE": "/x", "JOB_ID": "4"}, "Grid Engine job 4", ""),
     ],
 )
 def test_the_job_and_how_its_bad_nodes_are_kept_from_others(environ: dict[str, str], job: str, advice: str) -> None:

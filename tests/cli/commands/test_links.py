@@ -94,7 +94,7 @@ def test_a_group_that_is_slow_to_all_others_is_named(capsys: pytest.CaptureFixtu
         ),
         ([], {"SLURM_JOB_ID": "7"}, ""),
         (["cn02"], {}, ""),
-        (["cn02"], {"COBALT_JOBID": "7"}, ""),
+        (["cn02"], {"PE_HOSTFILE": "/x"}, ""),
     ],
 )
 def test_the_batch_system_is_told_which_nodes_to_leave_out(
