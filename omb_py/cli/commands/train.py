@@ -23,7 +23,7 @@ from omb_py.suites.training.frameworks import Torch, find_framework, frameworks,
 from omb_py.suites.training.settings import BACKENDS, MODELS, parse_training, text_of
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.traces.replay import inline_file
-from omb_py.suites.workloads.traces.timeline import chrome_trace, read_timeline
+from omb_py.suites.workloads.traces.timeline import read_timeline
 
 FORMS = (OF_TRAININGS.name, "table", "csv", "json")
 _SHARED = tuple(
@@ -126,30 +126,26 @@ def _timeline_option(what: str) -> click.Option:
     return tool_option(
         "Output",
         "--timeline FILE",
-        f"{what}: when it computed, communicated, and had communication exposed; .html is a figure, .json a Chrome "
-        "trace. (default: none)",
+        f"{what}: when it computed, communicated, and had communication exposed. FILE ends with .html. (default: none)",
         _picture,
     )
 
 
 def _picture(text: str) -> Path:
-    if Path(text).suffix not in (".html", ".json"):
-        raise UsageError(f"--timeline {text}: write FILE.html for a figure, or FILE.json for a Chrome trace")
+    if Path(text).suffix != ".html":
+        raise UsageError(f"--timeline {text}: a figure, so write FILE.html")
     return _file(text, "--timeline", "step.html")
 
 
 def draw_timeline(trace: Path, out: Path) -> None:
     """Write the timeline of a Kineto trace, and say what it shows. Raises UsageError where the trace has none."""
+    from omb_py.dashboards.figures.step_timeline import step_timeline
+    from omb_py.dashboards.report.html_page import Section, document
+
     timeline = read_timeline(trace)
     busy = {lane: timeline.busy(lane) for lane in timeline.lanes}
-    if out.suffix == ".json":
-        out.write_text(chrome_trace(timeline))
-    else:
-        from omb_py.dashboards.figures.step_timeline import step_timeline
-        from omb_py.dashboards.report.html_page import Section, document
-
-        view = step_timeline(timeline.lanes, busy, timeline.end)
-        out.write_text(document(view.title, trace.name, [Section("timeline", None, views=[view])], kind="timeline"))
+    view = step_timeline(timeline.lanes, busy, timeline.end)
+    out.write_text(document(view.title, trace.name, [Section("timeline", None, views=[view])], kind="timeline"))
     shares = ", ".join(f"{lane} {us / 1000:.2f} ms" for lane, us in busy.items())
     click.echo(f"omb-py: a step of {timeline.end / 1000:.2f} ms, {shares}: {out}", err=True)
 

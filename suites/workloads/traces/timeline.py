@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,15 +106,3 @@ def read_timeline(file: Path) -> Timeline:
         raise UsageError(f"trace {file}: {error}") from None
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"trace {file}: an entry is not as it should be: {str(error)[:200]}") from None
-
-
-def chrome_trace(timeline: Timeline) -> str:
-    """The timeline as a trace that chrome://tracing and Perfetto show, a line each."""
-    events: list[dict[str, object]] = []
-    for number, (lane, spans) in enumerate(timeline.lanes.items()):
-        events.append({"ph": "M", "name": "thread_name", "pid": 0, "tid": number, "args": {"name": lane}})
-        events += [
-            {"ph": "X", "name": name, "cat": lane, "pid": 0, "tid": number, "ts": begin, "dur": end - begin}
-            for begin, end, name in spans
-        ]
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})

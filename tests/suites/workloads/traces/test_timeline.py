@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.cli import main
 from omb_py.cli.commands.train import draw_timeline
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.traces.timeline import read_timeline, timeline_of
@@ -60,18 +61,16 @@ def test_every_moment_of_communication_is_hidden_or_exposed(computing: Any, comm
     assert exposed == sent - busy and timeline.busy("exposed") == len(exposed)
 
 
-def test_it_is_written_as_a_chrome_trace_and_as_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_drawn_as_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("plotly", reason="figures need the extra dashboard")
     trace = tmp_path / "step.json"
     trace.write_text(json.dumps({"traceEvents": [{**e, "ts": e["ts"] * 1000, "dur": e["dur"] * 1000} for e in STEP]}))
-    draw_timeline(trace, tmp_path / "line.json")
-    drawn = json.loads((tmp_path / "line.json").read_text())["traceEvents"]
-    assert [e["args"]["name"] for e in drawn if e["ph"] == "M"] == ["computing", "communication", "exposed"]
-    assert sum(e["dur"] for e in drawn if e.get("cat") == "exposed") == 25_000
-    said = capsys.readouterr().err
-    assert f"a step of 80.00 ms, computing 55.00 ms, communication 40.00 ms, exposed 25.00 ms: {tmp_path}" in said
-    pytest.importorskip("plotly", reason="figures need the extra dashboard")
     draw_timeline(trace, tmp_path / "line.html")
     assert "of it is exposed communication" in (tmp_path / "line.html").read_text()
+    said = capsys.readouterr().err
+    assert f"a step of 80.00 ms, computing 55.00 ms, communication 40.00 ms, exposed 25.00 ms: {tmp_path}" in said
+    assert main(["replay", str(trace), "--timeline", str(tmp_path / "line.json")]) == 2
+    assert "a figure, so write FILE.html" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
