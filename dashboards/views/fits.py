@@ -155,7 +155,7 @@ def _history(levels: History) -> View:
         day = largest.after.started_at[:16].replace("T", " ")
         change = f"{percent(_factor(largest))} {word} from {day} UTC on{why}"
         change += f", the largest of {len(levels.steps)} changes" if len(levels.steps) > 1 else ""
-    view = history_view(frame, _name(levels.series.facts, levels.series.sizes), change)
+    view = history_view(frame, _name(levels.series.facts, (levels.series.facts["size_bytes"],)), change)
     return view.noted(environment_lines(levels))
 
 

@@ -24,7 +24,7 @@ _SHOWN = 6
 
 def title(series: Series) -> str:
     """Name a series: ``allreduce · 8 B · 4 ranks · mpi · Open MPI · native``."""
-    return heading(series.facts, series.sizes)
+    return heading(series.facts, (series.facts["size_bytes"],))
 
 
 def heading(facts: Mapping[str, object], measured: Sequence[int | None]) -> str:

@@ -26,8 +26,8 @@ class Level:
     """The launches, unit by unit."""
     units: int
     time_us: float
-    """Median over the units of their times in µs, each the geometric mean of its launches' medians, or printed means;
-    for a band of its geometric means."""
+    """Median over the units of their times in µs, each the geometric mean of its launches' medians, or of printed
+    means."""
     spread: float
     """Relative spread of the units: 1.4826 times the median absolute deviation of the logs."""
     versions: tuple[str, ...]
@@ -135,7 +135,7 @@ def as_json(result: History) -> dict[str, object]:
     time = f"{result.series.facts[FIELD]}_us"
     return {
         "series": {name: value for name, value in result.series.facts.items() if value is not None},
-        "sizes": list(result.series.sizes),
+        "sizes": [result.series.facts["size_bytes"]],
         "unit": result.unit,
         "launches": [
             {

@@ -1,4 +1,4 @@
-"""Series: one cell or band of sizes over the launches of a store. The launch is the sample and gives one number."""
+"""Series: one cell over the launches of a store. The launch is the sample and gives one number."""
 
 from __future__ import annotations
 
@@ -27,18 +27,10 @@ from omb_py.results.store.read import distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
-BANDS: Mapping[str, tuple[int, float]] = {
-    "small": (0, 4 * 2**10),
-    "medium": (4 * 2**10 + 1, 2**20 - 1),
-    "large": (2**20, math.inf),
-}
-"""Name of a band -> its smallest and largest size in bytes."""
-
 WHO = ("backend", "binding", "library")
 MEASURED = (*WHO, "source", FIELD)
 """Columns that say who made the numbers, and which statistic they are: medians, or printed means of imported rows."""
 SIDE = "side"
-_ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
 COLUMNS = tuple(
     dict.fromkeys(
         (
@@ -61,30 +53,17 @@ class SeriesPoint:
     library_version: str
     environment_key: str
     log_time: float
-    """Log of the median (or the printed mean) in µs. For a band: the mean distance of its sizes from each size's own
-    mean, plus the mean of those means, so that a launch without some sizes keeps its level."""
+    """Log of the median (or the printed mean) in µs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The launches of a cell or band in order of time, with the facts that they share."""
+    """The launches of a cell in order of time, with the facts that they share."""
 
     facts: Mapping[str, Any]
-    """Values of :data:`MEASURED` and :data:`~omb_py.results.store.keys.COMPARED`; size_bytes is None for a band. And
-    :data:`SIDE`: which side of comparisons was measured, ``BASE`` or ``NEW``; None for launches of no comparison."""
-    sizes: tuple[int | None, ...]
+    """Values of :data:`MEASURED` and :data:`~omb_py.results.store.keys.COMPARED`. And :data:`SIDE`: which side of
+    comparisons was measured, ``BASE`` or ``NEW``; None for launches of no comparison."""
     points: tuple[SeriesPoint, ...]
-
-
-def band(name: str) -> tuple[int, float]:
-    """Look up the smallest and largest size of a band in bytes.
-
-    Raises:
-        UsageError: there is no such band; the text gives the nearest name.
-    """
-    if name not in BANDS:
-        raise UsageError(f"unknown band {name!r}: {nearest(name, BANDS)}")
-    return BANDS[name]
 
 
 def rows_of(
@@ -141,20 +120,15 @@ def timed(rows: Iterable[Row]) -> list[TimedRow]:
     ]
 
 
-def series(rows: Sequence[TimedRow], whole_band: bool = False) -> list[Series]:
-    """Make the series of some cells, those with most launches first. The sides of a comparison are series apart.
-
-    Args:
-        rows: rows from :func:`rows_of`.
-        whole_band: take all sizes together; else each size is a series of its own.
-    """
+def series(rows: Sequence[TimedRow]) -> list[Series]:
+    """Make the series of rows from :func:`rows_of`, those with most launches first. Each size is a series of its own,
+    and so is each side of a comparison."""
     grouped: dict[tuple[object, ...], list[TimedRow]] = {}
     for row in rows:
-        apart = () if whole_band else (row["size_bytes"], row["comparability_key"])
-        alike = (*(value_of(row, name) for name in (*MEASURED, *_ALIKE)), side_of(row))
-        grouped.setdefault((*alike, *apart), []).append(row)
-    ordered = [_series(alike, whole_band) for alike in grouped.values()]
-    return sorted(ordered, key=lambda item: (-len(item.points), item.sizes[0] or 0))
+        alike = (*(value_of(row, name) for name in (*MEASURED, *COMPARED)), side_of(row), row["comparability_key"])
+        grouped.setdefault(alike, []).append(row)
+    ordered = [_series(alike) for alike in grouped.values()]
+    return sorted(ordered, key=lambda item: (-len(item.points), item.facts["size_bytes"] or 0))
 
 
 def side_of(row: Row) -> str | None:
@@ -178,39 +152,24 @@ def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
     return (*((2, int(p), "") if p.isdigit() else (0, 0, p.lower()) for p in parts), (1, 0, ""))
 
 
-def _series(rows: Sequence[TimedRow], whole_band: bool) -> Series:
-    cells = [(row["size_bytes"], row["comparability_key"]) for row in rows]
-    logs = np.log([row["time_us"] for row in rows])
-    by_cell: dict[tuple[int | None, str | None], list[int]] = {}
-    for position, cell in enumerate(cells):
-        by_cell.setdefault(cell, []).append(position)
-    means = {cell: float(np.mean(logs[where])) for cell, where in by_cell.items()}
-    middle = float(np.mean(list(means.values())))
-    distances = np.array([log - means[cell] for log, cell in zip(logs, cells, strict=True)])
-    launches: dict[str, list[int]] = {}
+def _series(rows: Sequence[TimedRow]) -> Series:
+    launches: dict[str, list[TimedRow]] = {}
     # launches of an imported file have one time of start: there the order within the file counts
-    in_time = sorted(
-        range(len(rows)), key=lambda i: (rows[i]["started_at"], rows[i]["run_id"], rows[i]["launch_index"])
-    )
-    for position in in_time:
-        launches.setdefault(rows[position]["launch_id"], []).append(position)
+    for row in sorted(rows, key=lambda row: (row["started_at"], row["run_id"], row["launch_index"])):
+        launches.setdefault(row["launch_id"], []).append(row)
     points = [
         SeriesPoint(
-            str(rows[where[0]]["run_id"]),
+            str(own[0]["run_id"]),
             name,
-            rows[where[0]]["started_at"],
-            rows[where[0]]["library_version"] or "unknown",
-            rows[where[0]]["environment_key"] or "",
-            middle + float(np.mean(distances[where])),
+            own[0]["started_at"],
+            own[0]["library_version"] or "unknown",
+            own[0]["environment_key"] or "",
+            float(np.mean(np.log([row["time_us"] for row in own]))),
         )
-        for name, where in launches.items()
+        for name, own in launches.items()
     ]
-    facts = {name: value_of(rows[0], name) for name in (*MEASURED, *COMPARED)} | (
-        {"size_bytes": None} if whole_band else {}
-    )
-    facts[SIDE] = side_of(rows[0])
-    sizes = tuple(sorted({size for size, _ in cells}, key=lambda size: size or 0))
-    return Series(facts, sizes, tuple(points))
+    facts = {name: value_of(rows[0], name) for name in (*MEASURED, *COMPARED)} | {SIDE: side_of(rows[0])}
+    return Series(facts, tuple(points))
 
 
 def _near(store: str | Path, benchmark: str, filters: Mapping[str, Any]) -> str:

@@ -261,7 +261,7 @@ def _history(place: Place) -> str:
     return place.shown(
         "history bcast --store s", "history bcast --store s --unit launch",
         "history bcast -m 8 --store s --unit launch --format json",
-        "history bcast --band small --by version --store s --unit launch",
+        "history bcast --by version --store s --unit launch",
         "history bcast --store s --where library_version=5.0.9",
         "history bcast -m 16 --store s",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``omb-py history``: one cell or band over time or over versions."""
+"""``omb-py history``: one cell over time or over versions."""
 
 from __future__ import annotations
 
@@ -41,11 +41,6 @@ def history_command() -> click.Command:
                 "One message size, as 8, 4K, 1MiB. (default: every size by itself)",
                 parse_size,
             ),
-            option(
-                "--band BAND",
-                "Sizes taken together: small (to 4K), medium, large (from 1M). (default: none)",
-                word("band", ("small", "medium", "large")),
-            ),
             where_option(what),
             option(
                 "--by ORDER",
@@ -71,7 +66,7 @@ def history_command() -> click.Command:
         "changed in the environment at each. The same launches always give the same answer.",
         examples=(
             "omb-py history allreduce -m 8",
-            "omb-py history bcast --band large --by version",
+            "omb-py history bcast --by version",
             "omb-py history latency --where ranks=2 --format json",
         ),
     )
@@ -80,7 +75,6 @@ def history_command() -> click.Command:
 def run_history(
     name: str,
     size: int | None,
-    band: str | None,
     where: tuple[str, ...],
     by: str,
     unit: Kind | None,
@@ -92,18 +86,10 @@ def run_history(
     """Print the histories that match; the exit code. Raises UsageError where none has enough launches."""
     place, name = store or DEFAULT_STORE, benchmark_name("history", name)
     wanted = filters(where)
-    if size is not None and band is not None:
-        raise UsageError("give -m or --band, not both")
     if size is not None:
         wanted["size_bytes"] = size
     rows = series.rows_of(place, name, wanted, skipped)
-    if band is not None:
-        low, high = series.band(band)
-        kept = [row for row in rows if low <= (row["size_bytes"] or 0) <= high]
-        if not kept:
-            raise UsageError(f"no cell of {name} in band {band}: there are {_sizes(rows)}")
-        rows = kept
-    every = series.series(rows, band is not None)
+    every = series.series(rows)
     judged = [cell for cell in every if enough(cell, unit)]
     if not judged:
         raise UsageError(_too_few(every[0], rows, unit, place))
@@ -130,7 +116,7 @@ def _too_few(cell: series.Series, rows: Sequence[TimedRow], unit: Kind | None, p
         line = storing("omb-py results import FILE…", place)
         return f"{what}; import {more} more of {cell.facts['source']}: {line}"
     launches = {point.launch_id for point in cell.points}
-    own = [row for row in rows if row["launch_id"] in launches and row["size_bytes"] in cell.sizes]
+    own = [row for row in rows if row["launch_id"] in launches and row["size_bytes"] == cell.facts["size_bytes"]]
     if kind == "launch":
         return f"{what}; measure more with {storing(measuring(own, more), place)}"
     how = f"repeat {storing(measuring(own), place)} {'in' if kind == 'night' else 'as'} {more} more {PLURALS[kind]}"
@@ -148,8 +134,3 @@ def _print(histories: Sequence[History]) -> None:
             console.print("  no change found")
         if entry.left_out:
             console.print(f"  {entry.left_out} older launches were left out")
-
-
-def _sizes(rows: list[TimedRow]) -> str:
-    sizes = sorted({row["size_bytes"] or 0 for row in rows})
-    return f"sizes {sizes[0]} to {sizes[-1]} bytes"

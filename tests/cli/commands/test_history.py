@@ -84,12 +84,6 @@ def test_by_version_puts_launches_of_a_version_together(run, tmp_path) -> None:
     assert (change["library_version_before"], change["library_version_after"]) == ("5.0.9", "5.0.10")
 
 
-def test_a_band_is_judged_together(run, tmp_path) -> None:
-    fill(tmp_path, [10.0] * 8 + [12.0] * 8, ["5"] * 16, sizes=(8, 64, 4096, 2**20))
-    (found,) = json.loads(run("allreduce --band small --format json")[1])
-    assert found["sizes"] == [8, 64, 4096] and [c["ratio"] for c in found["changes"]] == [pytest.approx(1.2, rel=0.02)]
-
-
 def test_the_provenance_of_a_merged_launch_is_found(run, tmp_path) -> None:
     fill(tmp_path, [10.0] * 8 + [12.0] * 8, ["5"] * 16)
     assert main(["results", "compact", "--older-than", "1d", "--store", str(tmp_path)]) == 0
@@ -103,7 +97,6 @@ def test_the_provenance_of_a_merged_launch_is_found(run, tmp_path) -> None:
         ("bcast", "no cell of bcast in '{store}': valid: allreduce; or measure with omb-py bcast --store {store}\n"),
         ("allreduce --where ranks=8", "ranks: valid: 4"),
         ("allreduce --where rnks=8", "the store has no column 'rnks': did you mean ranks?"),
-        ("allreduce --band large", "no cell of allreduce in band large: there are sizes 8 to 1024 bytes"),
         (
             "allreduce -m 8",
             "too few nights: 4 of allreduce, 10 are needed; repeat omb-py allreduce --backend mpi --binding native -n "

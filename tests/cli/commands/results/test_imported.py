@@ -147,8 +147,6 @@ def test_medians_of_ours_are_a_series_of_their_own(run: Run) -> None:
     assert run("latency --backend mock -n 2 -m 1:16:4 -i 20 --launches 11 --quiet")[0] == 0
     found = json.loads(run("history latency -m 4 --unit launch --format json")[1])
     assert sorted(one["series"]["statistic"] for one in found) == ["mean", "median"]
-    found = json.loads(run("history latency --band small --unit launch --format json")[1])
-    assert sorted(one["series"]["statistic"] for one in found) == ["mean", "median"]
 
 
 def test_a_model_of_imported_times(run: Run) -> None:
