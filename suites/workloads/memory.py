@@ -196,10 +196,3 @@ _FORMULAS: Final[Mapping[str, Callable[[Values, int], Memory]]] = MappingProxyTy
     }
 )
 """Family -> its memory. The others hold no model."""
-
-
-def verdict(memory: Memory, device_gb: float) -> tuple[bool, str]:
-    """Whether it fits a device of so many GB (10⁹ bytes), and the sentence that says so."""
-    need = memory.total / 1e9
-    fits = need <= device_gb
-    return fits, f"needs {need:.4g} GB a rank: {'fits' if fits else 'does not fit'} {device_gb:g}"

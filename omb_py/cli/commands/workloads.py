@@ -11,15 +11,12 @@ import click
 from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ranks_option, table_option
 from omb_py.cli.stored_cells import filters, format_option, where_option
-from omb_py.errors import NEGATIVE, OK, UsageError
-from omb_py.grammar.values import parse_number
+from omb_py.errors import OK, UsageError
 from omb_py.options.readers import whole
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.workloads import describe
 from omb_py.results.repro_command import storing
-from omb_py.results.units import counted
 from omb_py.suites.workloads.families import FAMILIES, Workload, parse_workload
-from omb_py.suites.workloads.memory import needed, verdict
 
 
 def workloads_command() -> click.Command:
@@ -31,14 +28,6 @@ def workloads_command() -> click.Command:
             click.Argument(["text"], metavar="[NAME:KEY=VALUE,…]", required=False),
             ranks_option(what),
             tool_option(what, "--rank R", "Whose calls.", whole("rank", 0), default=0),
-            tool_option(
-                what,
-                "--memory GB",
-                "Whether a rank's memory fits a device of so many GB (10⁹ bytes); exit code 1 if it does not. "
-                "(default: not asked)",
-                _gigabytes,
-                default=None,
-            ),
             option(
                 "--predict",
                 "What each call takes as stored sweeps of single operations predict it, beside what the "
@@ -57,7 +46,6 @@ def workloads_command() -> click.Command:
             "omb-py workloads",
             "omb-py workloads ddp:model=resnet50",
             "omb-py workloads three_d:tp=2,pp=2 -n 8 --rank 3",
-            "omb-py workloads tensor:model=llama-65b -n 8 --memory 80",
             "omb-py workloads ddp:model=resnet50 -n 4 --predict",
             "omb-py workloads ddp:model=resnet50,compute=50ms --scaling",
         ),
@@ -68,7 +56,6 @@ def run_workloads(
     text: str | None,
     ranks: int,
     rank: int,
-    memory: float | None,
     predict: bool,
     scaling: bool,
     where: tuple[str, ...],
@@ -83,8 +70,6 @@ def run_workloads(
     if (predict or scaling) and text is None:
         view = "--predict" if predict else "--scaling"
         raise UsageError(f"which workload? write omb-py workloads NAME {view}; omb-py workloads lists them")
-    if memory is not None and (predict or scaling or text is None):
-        raise UsageError("--memory asks about one workload: write omb-py workloads NAME --memory GB")
     if where and not (predict or scaling):
         raise UsageError("--where chooses stored rows: add --predict or --scaling")
     if text is None:
@@ -92,8 +77,6 @@ def run_workloads(
         click.echo(json.dumps(plain, indent=1, ensure_ascii=False) if form == "json" else describe.listing())
         return OK
     workload, place = parse_workload(text), store or DEFAULT_STORE
-    if memory is not None:
-        return _fits(workload, ranks, memory)
     if predict:
         return _predictions(workload, ranks, where, place, form)
     if scaling:
@@ -103,25 +86,6 @@ def run_workloads(
     else:
         click.echo(describe.described(workload, ranks, rank))
     return OK
-
-
-def _gigabytes(text: str) -> float:
-    try:
-        amount = parse_number(text.upper().removesuffix("GB"))
-    except UsageError:
-        amount = 0
-    if not amount:
-        raise UsageError(f"--memory {text!r}: write the GB of a device, as 40")
-    return amount
-
-
-def _fits(workload: Workload, ranks: int, device_gb: float) -> int:
-    memory = needed(workload, ranks)
-    if memory is None:
-        raise UsageError(f"workload {workload.family.name} holds no model whose memory is known: leave --memory out")
-    fits, sentence = verdict(memory, device_gb)
-    click.echo(f"{workload.text} on {counted(ranks, 'rank')} {sentence}")
-    return OK if fits else NEGATIVE
 
 
 def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: Path, form: str) -> int:

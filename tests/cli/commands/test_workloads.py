@@ -77,7 +77,6 @@ def test_no_sweep_at_all(run: Run, tmp_path: Path) -> None:
         ("workloads ddp --scaling", "ddp:compute=5ms (weak scaling)"),
         ("workloads ddp:compute=5ms --scaling", "no step of ddp:compute=5ms in this store: measure omb-py step"),
         ("workloads --scaling", "write omb-py workloads NAME --scaling"),
-        ("workloads ddp --memory much", "--memory 'much': write the GB of a device, as 40"),
     ],
 )
 def test_bad_input(run: Run, line: str, said: str) -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.cli import main
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.memory import Memory, needed
@@ -68,22 +67,6 @@ def test_every_family_with_a_model_has_a_formula(name: str) -> None:
     assert memory is None or (memory.states > 0 and memory.formula and bool(memory.kept) == (memory.activations > 0))
 
 
-def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "tensor:model=llama-13b,batch=1,sequence=on"
-    assert main(["workloads", text, "-n", "4", "--memory", "40"]) == 1
-    assert capsys.readouterr().out == f"{text} on 4 ranks needs 55.63 GB a rank: does not fit 40\n"
-    assert main(["workloads", text, "-n", "8", "--memory", "40GB"]) == 0
-    assert capsys.readouterr().out.endswith("needs 27.81 GB a rank: fits 40\n")
-    assert main(["workloads", text, "-n", "4"]) == 0
-    out = capsys.readouterr().out
-    assert "memory of a rank: 55.63 GB" in out and "16·P/tp (ZeRO, arXiv 1910.02054" in out
-
-
-def test_what_has_no_memory(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["workloads", "kmeans", "--memory", "40"]) == 2
-    assert "kmeans holds no model whose memory is known" in capsys.readouterr().err
-    for words in (["--memory", "40"], ["ddp", "--predict", "--memory", "40"], ["ddp", "--memory", "0"]):
-        assert main(["workloads", *words]) == 2
-        assert "--memory" in capsys.readouterr().err
+def test_ranks_that_do_not_fit() -> None:
     with pytest.raises(UsageError, match="use -n 8"):
         needed(parse_workload("three_d:tp=2,pp=2,dp=2"), 4)
