@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from textwrap import fill
 
 from omb_py.engine.program.step_text import among
 from omb_py.suites.workloads.calls import OF_MESSAGES, SERVE, Call
 from omb_py.suites.workloads.families import FAMILIES, FLOP_SOURCE, Workload
-from omb_py.suites.workloads.memory import ACTIVATION_SOURCE, ZERO_SOURCE, needed
 
 WIDTH = 120
 _SHOWN = 40
@@ -56,24 +54,6 @@ def computing(formula: str, calls: Sequence[Call], rank: int) -> list[str]:
     return [fill(summary, WIDTH), fill(f"  FLOP: {formula}", WIDTH), fill(f"  source: {FLOP_SOURCE}", WIDTH)]
 
 
-def memory_lines(workload: Workload, ranks: int) -> list[str]:
-    """Describe the memory of the fullest rank; nothing where no formula is known."""
-    memory = needed(workload, ranks)
-    if memory is None:
-        return []
-    lines = [
-        f"memory of a rank: {_gb(memory.total)}",
-        f"  states {_gb(memory.states)}: {memory.formula} ({ZERO_SOURCE})",
-    ]
-    if memory.kept:
-        lines.append(f"  activations {_gb(memory.activations)}: {memory.kept} ({ACTIVATION_SOURCE})")
-    return [*(fill(line, WIDTH, subsequent_indent="    ") for line in lines), ""]
-
-
-def _gb(nbytes: float) -> str:
-    return f"{nbytes / 1e9:.4g} GB"
-
-
 def described(workload: Workload, ranks: int, rank: int) -> str:
     """Describe settings, formula, source and the calls of a rank. Raises UsageError where the ranks do not fit."""
     family, calls = workload.family, workload.calls(rank, ranks)
@@ -86,7 +66,6 @@ def described(workload: Workload, ranks: int, rank: int) -> str:
     model = workload.values.get("model")
     if model is not None:
         lines += [f"{model.name}: {model.parameters} parameters in {len(model.tensors)} tensors; {model.source}", ""]
-    lines += memory_lines(workload, ranks)
     if family.flop:
         lines += [*computing(family.flop, calls, rank), ""]
     payload = sum(call.sent for call in calls)
@@ -111,13 +90,11 @@ def as_json(workload: Workload, ranks: int, rank: int) -> dict[str, object]:
             data[name] = [{"peer": m.peer, "bytes": m.nbytes, "tag": m.tag} for m in getattr(call, name)]
         return {**data, "out": list(call.out), "back": list(call.back)}
 
-    memory = needed(workload, ranks)
     return {
         "workload": workload.text,
         "formula": workload.family.formula,
         "source": workload.family.source,
         "flop": workload.family.flop,
-        "memory": None if memory is None else {**asdict(memory), "total": memory.total},
         "ranks": ranks,
         "rank": rank,
         "calls": [plain(call) for call in workload.calls(rank, ranks)],
