@@ -103,6 +103,8 @@ class Document:
     """Name by which a bot finds its earlier comment; Markdown begins with it, and does not show it."""
     simulated: bool = False
     """Whether ranks were simulated, so that nothing was measured; HTML says it."""
+    opening: bool = False
+    """Whether a terminal begins with the headline, which else stands below the tables."""
 
 
 def tone(text: str) -> Tone | None:

@@ -171,21 +171,6 @@ def headline(report: CompareReport) -> str:
     return f"{words}{without_text(report.lost)}"
 
 
-def by_benchmark(report: CompareReport) -> list[str]:
-    """Write a line for each of several benchmarks: ``bcast: 2 slower, 6 same``; no line for a single one."""
-    by_name: dict[str, Counter[str]] = {}
-    for cell, judged in report.verdicts:
-        by_name.setdefault(str(cell.base["benchmark"]), Counter())[overall(judged)] += 1
-    for pair in report.matched.incomparable:
-        by_name.setdefault(str(pair.base["benchmark"]), Counter())["NOT COMPARABLE"] += 1
-    if len(by_name) < 2:
-        return []
-    return [
-        f"{benchmark}: " + ", ".join(f"{counts[word]} {word.lower()}" for word in WORDS if counts[word])
-        for benchmark, counts in by_name.items()
-    ]
-
-
 def side_text(side: SideLaunches) -> str:
     """Describe a side: ``Open MPI 5.0.11, native, 10 launches (20261121T…)``."""
     rows = side.rows
@@ -217,7 +202,14 @@ def _ranks_text(rows: Sequence[Row]) -> list[str]:
 
 
 def _facts(report: CompareReport) -> list[str]:
-    lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
+    """Under which conditions the answer was got, how sure it is, what to do next, and what the sides are."""
+    following = _next(report)
+    lines = [
+        *(f"conditions: {condition}" for condition in _conditions(report)),
+        f"sure: {'; '.join(_how_sure(report))}",
+        *([f"next: {following}"] if following else []),
+        *(f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)),
+    ]
     first, *others = say(report.differences)
     lines += [f"differs: {first}", *others]
     lines += communication_text(communication(report.base.rows, report.new.rows))
@@ -226,17 +218,6 @@ def _facts(report: CompareReport) -> list[str]:
     ):
         lines.append("imported launches say little of their environment: what else differs is not known")
     return lines
-
-
-def _answer_lines(report: CompareReport) -> list[str]:
-    """The answer, under which conditions, how sure it is, and what to do next."""
-    following = _next(report)
-    return [
-        f"answer: {_answer_text(report)}",
-        *(f"conditions: {condition}" for condition in _conditions(report)),
-        f"sure: {'; '.join(_how_sure(report))}",
-        *([f"next: {following}"] if following else []),
-    ]
 
 
 def _conditions(report: CompareReport) -> list[str]:
@@ -290,14 +271,14 @@ def _answer_text(report: CompareReport) -> str:
     if report.kind == AA:
         alarms = counts["SLOWER"] + counts["FASTER"]
         alone = without_text(report.lost)
-        return f"{alarms} false SLOWER or FASTER among {cells} of a library against itself{alone}"
+        return f"{alarms} false SLOWER or FASTER among {cells} of a library against itself{alone}{_wrong_text(report)}"
     told: list[str] = []
     for word, text in _IN_WORDS.items():
         if count := counts[word]:
             of = "" if told else f" of {cells}"
             told.append(f"{text} in {count}{of}{_tails(report, word, count)}{_more(report, word)}")
     measured = f"{NO_VERDICT_WORD}, since not all was measured; " if exit_code(report) == NO_VERDICT else ""
-    return f"{measured}NEW is {', '.join(told) or 'not judged'}{without_text(report.lost)}"
+    return f"{measured}NEW is {', '.join(told) or 'not judged'}{without_text(report.lost)}{_wrong_text(report)}"
 
 
 def _tails(report: CompareReport, word: str, count: int) -> str:
@@ -382,7 +363,6 @@ def _notes(report: CompareReport, strict: bool) -> list[str]:
     rules, matched = report.rules, report.matched
     answers = report.answers
     lines = [
-        *(f"  {line}" for line in by_benchmark(report)),
         f"ratio: NEW's time over BASE's, medians of launches; interval: {_share(SAME_LEVEL)}, of each cell by itself",
         f"SLOWER, FASTER: beyond chance, and by {_share(rules.delta)} or more; SAME: the interval is within "
         f"±{_share(rules.delta)}; a launch far from the others counts less",
@@ -427,36 +407,25 @@ def _notes(report: CompareReport, strict: bool) -> list[str]:
         if rows:
             shown = ", ".join(map(named, rows[:4])) + (f" and {len(rows) - 4} more" if len(rows) > 4 else "")
             lines.append(f"only in {side}: {shown}")
-    if wrong := wrong_rows(report):
-        lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
     lines += [f"not measured: {reason}" for reason in (*report.failed, *report.unmeasured)]
     lines += [f"lost: {node}: {why}; launches made before do not count" for node, why in report.lost.items()]
     lines += report.repeated
-    lines.append(_code_text(report, strict))
-    return [*lines, report.site] if report.site else lines
+    lines += ["" if strict else _open_text(report), report.site]
+    return [line for line in lines if line]
 
 
-_CODE_MEANS = {
-    NEGATIVE: "something is SLOWER",
-    NO_VERDICT: "not all was measured",
-    ENVIRONMENT: "a part could not be measured",
-}
+def _open_text(report: CompareReport) -> str:
+    """What --strict would make of a report in which something is open; empty where nothing is."""
+    if report.kind == AA or exit_code(report) != OK or exit_code(report, strict=True) == OK:
+        return ""
+    decided = any(report.counts[word] for word in set(report.counts) - OPEN)
+    return f"with --strict the exit code is {INCONCLUSIVE}, since {'not all' if decided else 'nothing'} was decided"
 
 
-def _code_text(report: CompareReport, strict: bool) -> str:
-    """What the exit code of the command means."""
-    code, counts = exit_code(report, strict), report.counts
-    if code == NEGATIVE and not counts["SLOWER"]:
-        return f"exit code {code}: rows did not validate"
-    decided = any(counts[word] for word in set(counts) - OPEN)
-    how_much = "not all" if decided or report.kind == AA else "nothing"
-    if code == INCONCLUSIVE:
-        return f"exit code {code}: {how_much} was decided, and --strict asks for it"
-    if code != OK:
-        return f"exit code {code}: {_CODE_MEANS[code]}"
-    open_ones = report.kind == COMPARE and any(counts[word] for word in OPEN)
-    strictly = f"; with --strict it is {INCONCLUSIVE}, since {how_much} was decided" if open_ones else ""
-    return f"exit code {code}: nothing is SLOWER{strictly}"
+def _wrong_text(report: CompareReport) -> str:
+    """The end of the answer where results were wrong."""
+    wrong = wrong_rows(report)
+    return f"; {counted(wrong, 'row')} did not validate: their times are those of wrong results" if wrong else ""
 
 
 def wrong_rows(report: CompareReport) -> int:
@@ -504,18 +473,19 @@ def percent(ratio: float) -> str:
 
 def document_of(report: CompareReport, strict: bool = False) -> Document:
     """Make the document of a comparison. With `strict`, UNCLEAR and NOT COMPARABLE are not good enough."""
-    facts = [*_answer_lines(report), *_facts(report)]
+    answer, facts = _answer_text(report), _facts(report)
     return Document(
         "omb-py compare",
-        headline(report),
+        answer,
         exit_code(report, strict),
         partial(as_dict, report),
         facts,
         (_table(report),),
         notes=_notes(report, strict),
         cases=_cases(report, strict),
-        properties=numbered(facts),
+        properties=numbered([answer, *facts]),
         simulated=report.base.is_simulated or report.new.is_simulated,
+        opening=True,
     )
 
 

@@ -39,8 +39,9 @@ def to_text(document: Document, console: Console | None = None) -> str:
             if table.in_terminal:
                 console.print(_fitting(table, console), crop=False)
     picture = _lines([document.picture] if document.picture else [])
-    end = _lines([*document.problems, document.headline, *document.notes])
-    return _lines(document.facts) + tables.get() + picture + end
+    first, last = ([document.headline], []) if document.opening else ([], [document.headline])
+    end = _lines([*document.problems, *last, *document.notes])
+    return _lines([*first, *document.facts]) + tables.get() + picture + end
 
 
 @dataclass(frozen=True, slots=True)
