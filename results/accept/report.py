@@ -13,6 +13,7 @@ from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.accept.criteria import METRICS, PLACED
 from omb_py.results.accept.judge import CaseVerdict
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
+from omb_py.results.skip import Skip
 from omb_py.results.statistics.order_statistics import allowed_counts
 from omb_py.results.statistics.sequential import WORDS, AcceptRule, Word, worst
 from omb_py.results.units import counted, in_unit, listed, share_text
@@ -32,16 +33,6 @@ class CorrectnessCheck:
     word: Literal["PASS", "FAIL", "ERROR", "SKIPPED"]
     note: str
     """Number of cells that were checked, or the reason why none was."""
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """Something that did not go as planned."""
-
-    what: str
-    reason: str
-    failed: bool
-    """True if it began and ranks died or hung; False if it could not be measured here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,8 @@ class AcceptReport:
     seconds: float = 0.0
     verdicts: list[CaseVerdict] = field(default_factory=list)
     checked: list[CorrectnessCheck] = field(default_factory=list)
-    incidents: list[Incident] = field(default_factory=list)
+    incidents: list[Skip] = field(default_factory=list)
+    """What did not go as planned."""
     missing_nodes: dict[str, str] = field(default_factory=dict)
     """Node -> reason why it did not take part."""
     deviations: list[str] = field(default_factory=list)

@@ -18,7 +18,6 @@ from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
 from omb_py.orchestrate.planning.rules import check_ranks
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.suite_run import differences
 from omb_py.results.accept.criteria import OPTIONS, PLACED, Case, Criterion
@@ -26,6 +25,7 @@ from omb_py.results.accept.judge import start_of
 from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.compare.report import fields_text
 from omb_py.results.repro_command import storing
+from omb_py.results.skip import Skip
 from omb_py.results.statistics.nights import nights_of
 from omb_py.results.store.filters import parse_filter
 from omb_py.results.store.row import Row

@@ -23,10 +23,11 @@ from omb_py.orchestrate.suites.node_layout import ANY_NODES, NodeLayout
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.accept.criteria import PLACED, Case
 from omb_py.results.accept.judge import Evidence, close, correlation_of, judge
-from omb_py.results.accept.report import AcceptReport, Incident
+from omb_py.results.accept.report import AcceptReport
 from omb_py.results.dialects.log_files import logs_below, read_log, without_files
 from omb_py.results.dialects.reading import Problem
 from omb_py.results.dialects.storing import ImportOptions, complete_row, store_bytes
+from omb_py.results.skip import Skip
 from omb_py.results.store.keys import digest
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted, size_text
@@ -37,7 +38,7 @@ class _Logs:
     """What logs say, row by row."""
 
     evidence: Evidence = field(default_factory=Evidence)
-    incidents: list[Incident] = field(default_factory=list)
+    incidents: list[Skip] = field(default_factory=list)
     sources: dict[str, dict[str, None]] = field(default_factory=dict)
     """Name of a cell -> the files with its row."""
     runs: dict[str, None] = field(default_factory=dict)
@@ -87,7 +88,7 @@ def accept_logs(suite: Suite, request: AcceptRequest, sources: Sequence[str], st
         except UsageError as error:
             if name in sources:
                 raise UsageError(f"{name}: {error}") from None
-            logs.incidents.append(Incident(name, str(error), False))
+            logs.incidents.append(Skip(name, str(error)))
     if not logs.launches and not logs.passed_over:
         raise UsageError(f"no table in {', '.join(sources)}: give logs of OMB")
     for case in cases:
@@ -107,8 +108,7 @@ def accept_logs(suite: Suite, request: AcceptRequest, sources: Sequence[str], st
     out.deviations.append("filled from logs: omb-py measured nothing and checked no byte")
     if logs.passed_over:
         out.deviations.append(f"{counted(logs.passed_over, 'line')} of the logs are in no row of the table")
-    skipped = (Incident(skip.what, skip.reason, False) for skip in dict.fromkeys(expanded.skips))
-    out.incidents = [*logs.incidents, *skipped]
+    out.incidents = [*logs.incidents, *dict.fromkeys(expanded.skips)]
     out.libraries, out.files, out.launches = list(logs.tools), logs.files, len(logs.launches)
     out.command, out.seconds = request.command, time.monotonic() - began
     out.bounds = digest([asdict(how.rule), *(c.bound_facts() for c in criteria)])[:12]
@@ -138,7 +138,7 @@ def _read(name: str, cases: Sequence[Case], layouts: Mapping[str, NodeLayout], s
     logs.contents[content] += 1
     logs.files.append((name, content))
     logs.runs[imported.run_id] = None
-    logs.incidents += [_incident(name, problem) for problem in (*imported.problems, *imported.notes)]
+    logs.incidents += [Skip(name, str(problem)) for problem in (*imported.problems, *imported.notes)]
     for table in imported.tables:
         logs.tools[" ".join(filter(None, (table.source, table.version)))] = None
         for imported_row in table.rows:
@@ -148,7 +148,7 @@ def _read(name: str, cases: Sequence[Case], layouts: Mapping[str, NodeLayout], s
                 names = [case.criterion.id for case in fits]
                 what = f"{row['benchmark']} of {size_text(row['size_bytes'] or 0)} may be {' or '.join(names)}"
                 fix = f"call the file or its folder so, as {names[0]}.log"
-                logs.incidents.append(_incident(name, Problem(table.line, f"{what}: {fix}")))
+                logs.incidents.append(Skip(name, str(Problem(table.line, f"{what}: {fix}"))))
             elif fits:
                 (case,) = fits
                 turn = len(logs.evidence.alone.get(case.cell, ()))
@@ -157,10 +157,6 @@ def _read(name: str, cases: Sequence[Case], layouts: Mapping[str, NodeLayout], s
                 logs.launches.add(row["launch_id"])
             else:
                 logs.passed_over += 1
-
-
-def _incident(name: str, problem: Problem) -> Incident:
-    return Incident(name, str(problem), False)
 
 
 def _fitting(row: Row, cases: Sequence[Case], layouts: Mapping[str, NodeLayout], name: str) -> list[Case]:

@@ -11,7 +11,6 @@ from omb_py.orchestrate.accept.criterion_cells import key_of
 from omb_py.orchestrate.accept.progress_log import BESIDE, CORRECTNESS, PERFORMANCE, PHASE_TAG, ProgressLog, Step
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.lost_nodes import NodesLost
 from omb_py.orchestrate.running.node_check import answering
@@ -22,6 +21,7 @@ from omb_py.orchestrate.running.suite_run import make_launches, run_apart, sweep
 from omb_py.printing.printers import Kept
 from omb_py.results.accept.report import CorrectnessCheck
 from omb_py.results.compare.tags import ACCEPT_ROUND
+from omb_py.results.skip import Skip
 from omb_py.results.store.row import Row
 
 CHECKS = "10"

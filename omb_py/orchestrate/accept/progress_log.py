@@ -16,12 +16,12 @@ from typing import Any, BinaryIO
 
 from omb_py.errors import NotStored, UsageError
 from omb_py.options.request import NEWEST, SuitePosition
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, stored_run
 from omb_py.results.accept.outcomes import FOLDER, AcceptOutcome
 from omb_py.results.checks.guidelines import FAMILY, SIDES
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.json_values import read_object
+from omb_py.results.skip import Skip
 from omb_py.results.store.row import Row
 
 PHASE_TAG = ACCEPTED

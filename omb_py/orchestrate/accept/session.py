@@ -38,7 +38,6 @@ from omb_py.orchestrate.accept.progress_log import BESIDE, PERFORMANCE, Begun, P
 from omb_py.orchestrate.launching.machine_state import machine_facts, say_what_disturbs
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
-from omb_py.orchestrate.planning.skip import Skip, most_reasons
 from omb_py.orchestrate.running.collector import now
 from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.lost_nodes import all_hosts, ranks_on
@@ -61,9 +60,10 @@ from omb_py.results.accept.judge import (
     judge,
 )
 from omb_py.results.accept.outcomes import AcceptOutcome, earlier_acceptances
-from omb_py.results.accept.report import AcceptReport, Incident, failures, headline
+from omb_py.results.accept.report import AcceptReport, failures, headline
 from omb_py.results.compare.report import fields_text
 from omb_py.results.repro_command import storing
+from omb_py.results.skip import Skip, most_reasons
 from omb_py.results.statistics.dependence import UNKNOWN
 from omb_py.results.statistics.order_statistics import fewest_launches, stays_of
 from omb_py.results.store.keys import digest
@@ -198,7 +198,7 @@ class _Acceptance:
         if before and not self.launches.here <= before:
             moved = f"{', '.join(sorted(before))}, then on {', '.join(sorted(self.launches.here))}"
             out.deviations.append(f"before it was cut off it ran on {moved}")
-        out.incidents += [Incident(skip.what, skip.reason, skip.failed) for skip in dict.fromkeys(self.skips)]
+        out.incidents += dict.fromkeys(self.skips)
         out.missing_nodes |= self.launches.gone
         out.late_ranks = self.launches.last.lines()
         out.hosts, out.libraries = list(seen.hosts), list(seen.libraries)
@@ -215,7 +215,7 @@ class _Acceptance:
         if machine is not None:
             ranks = max(plan.ranks for plan in self.launches.plans)
             out.machine = machine_facts(machine, self.run.command.other_cores, ranks)
-        out.incidents += [Incident("launch", text, False) for text in self.run.command.repeated]
+        out.incidents += [Skip("launch", text) for text in self.run.command.repeated]
         if seen.launches:
             shown = storing(f"omb-py results show {self.run.run_id}", self.store)
             self.run.note(f"stored as run {self.run.run_id}: {shown}")
@@ -284,7 +284,7 @@ class _Acceptance:
             for key in rows.keys() - kept:
                 del rows[key]
         text = f"lost, and measured again without {names}"
-        out.incidents += [Incident(skip.what, f"{text}: {skip.reason}", False) for skip in dict.fromkeys(failed)]
+        out.incidents += [Skip(skip.what, f"{text}: {skip.reason}") for skip in dict.fromkeys(failed)]
         out.deviations.append(f"{names} stopped answering: the rest was measured on {counted(len(left), 'node')}")
         self.run.note(f"{names} did not answer any more: going on without")
         return requests

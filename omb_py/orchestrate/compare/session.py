@@ -23,7 +23,6 @@ from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.launching.machine_state import machine_facts, say_what_disturbs
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.interrupts import resumable
 from omb_py.orchestrate.running.lost_nodes import NodesLeft, NodesLost, all_hosts, go_on, start_on_nodes
@@ -44,6 +43,7 @@ from omb_py.results.compare.match import PILOT_ROUND, SIDES, WORK_TAG, Side, fro
 from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.repro_command import storing
+from omb_py.results.skip import Skip
 from omb_py.results.store.keys import digest
 from omb_py.results.units import counted
 

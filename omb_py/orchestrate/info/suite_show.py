@@ -9,11 +9,11 @@ from pathlib import Path
 from omb_py.grammar.values import duration_text
 from omb_py.orchestrate.accept.criteria_file import read_criteria
 from omb_py.orchestrate.planning.plan import LaunchPlan
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.toml_values import TomlSetting, kind
 from omb_py.results.accept.criteria import METRICS, Criterion
 from omb_py.results.analysis.expected_time import expected_time
+from omb_py.results.skip import Skip
 from omb_py.results.units import counted, size_text
 
 

@@ -19,7 +19,7 @@ from omb_py.orchestrate.planning.cells import cells_on, common_cells, fitted_cel
 from omb_py.orchestrate.planning.parsing import ParsedRequest, parse
 from omb_py.orchestrate.planning.rule import RuleContext, Subject
 from omb_py.orchestrate.planning.rules import RULES
-from omb_py.orchestrate.planning.skip import Skip
+from omb_py.results.skip import Skip
 
 _Side = tuple[str, str]
 """(backend, device)."""

@@ -25,11 +25,11 @@ from omb_py.engine.rank.watcher import Watcher, collector_name
 from omb_py.errors import OK, LaunchFailed, OmbError, UsageError
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.rank_process import ignore_interrupts, measure_on
 from omb_py.orchestrate.running.run import RunOutcome, connection_of, new_run, say_busy, unjoined
 from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
 from omb_py.orchestrate.supervision.leftovers import LeftoverRecord, segments
+from omb_py.results.skip import Skip
 
 _AFTER_COLLECTOR_S, _AFTER_RANK_0_S = 5.0, 10.0
 """Seconds beyond --timeout within which rank 0 and the other ranks must have joined."""

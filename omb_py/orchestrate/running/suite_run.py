@@ -28,7 +28,6 @@ from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
@@ -37,6 +36,7 @@ from omb_py.orchestrate.running.resume import StoredRun, note_new, remaining, st
 from omb_py.orchestrate.running.run import describe_launch, finish, joins, new_run, say_busy
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
+from omb_py.results.skip import Skip
 from omb_py.results.units import counted, listed
 
 

@@ -15,12 +15,12 @@ from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
 from omb_py.orchestrate.planning.rule import UnfitRanks
 from omb_py.orchestrate.planning.rules import check_ranks
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.suites.node_layout import NodeContents, NodeLayout, nodes_of
 from omb_py.orchestrate.suites.option_values import Chosen, OptionKey, Values, Vocabulary, choose
 from omb_py.orchestrate.suites.suite_file import ENTRY_KEYS, Named, Suite, SuiteEntry, read_suite
 from omb_py.orchestrate.suites.toml_values import TomlSetting, unknown_key
 from omb_py.orchestrate.suites.trust import require_trust
+from omb_py.results.skip import Skip
 from omb_py.suites import find, names
 
 

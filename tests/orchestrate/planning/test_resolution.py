@@ -16,9 +16,9 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.resolution import in_place_alone, resolve_alone
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.run import execute_run
+from omb_py.results.skip import Skip
 from tests.support.capabilities import with_methods
 from tests.support.planning import check, narrow, plan
 

@@ -9,10 +9,10 @@ import pytest
 from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.suites import expand as suites
 from omb_py.orchestrate.suites.expand import Expanded, Ranks, expand, load_suite
 from omb_py.orchestrate.suites.suite_file import parse_suite
+from omb_py.results.skip import Skip
 
 HEAD = 'name = "m"\ndescription = "d"\n'
 

@@ -15,12 +15,12 @@ from omb_py.results.accept.report import (
     AcceptReport,
     CorrectnessCheck,
     Earlier,
-    Incident,
     document_of,
     exit_code,
     headline,
     note,
 )
+from omb_py.results.skip import Skip
 from omb_py.results.statistics.sequential import AcceptRule
 from tests.support.accepting import case, evidence
 from tests.support.jenkins import violations
@@ -61,8 +61,8 @@ def test_the_batch_job_is_on_every_form_of_the_page() -> None:
         (verdicts(), "ERROR", 3, 3),
         (verdicts(GOOD, checked=[CorrectnessCheck("bcast", "FAIL", "8 wrong bytes")]), "FAIL", 1, 1),
         (verdicts(GOOD, checked=[CorrectnessCheck("bcast", "SKIPPED", "no such function")]), "PASS", 0, 0),
-        (verdicts(GOOD, incidents=[Incident("bcast", "rank 1 died", failed=True)]), "ERROR", 3, 3),
-        (verdicts(GOOD, incidents=[Incident("bcast", "no such function", failed=False)]), "PASS", 0, 0),
+        (verdicts(GOOD, incidents=[Skip("bcast", "rank 1 died", failed=True)]), "ERROR", 3, 3),
+        (verdicts(GOOD, incidents=[Skip("bcast", "no such function", failed=False)]), "PASS", 0, 0),
     ],
 )
 def test_one_word_and_the_exit_code(found: AcceptReport, word: str, code: int, strict: int) -> None:
@@ -70,7 +70,7 @@ def test_one_word_and_the_exit_code(found: AcceptReport, word: str, code: int, s
 
 
 def test_texts() -> None:
-    found = verdicts(GOOD, BAD, missing_nodes={"n3": "no answer"}, incidents=[Incident("bw", "died", failed=True)])
+    found = verdicts(GOOD, BAD, missing_nodes={"n3": "no answer"}, incidents=[Skip("bw", "died", failed=True)])
     assert headline(found) == "FAIL: 1 fail, 1 pass of 2 verdicts; correctness was not checked; missing: n3"
     document = document_of(found)
     assert "missing node n3: no answer" in document.facts and document.problems == ["failed: bw: died"]
@@ -175,7 +175,7 @@ ALL = verdicts(
     OPEN,
     LOST,
     checked=[CorrectnessCheck("bcast", "FAIL", "8 wrong bytes"), CorrectnessCheck("bw", "SKIPPED", "no | pipes")],
-    incidents=[Incident("barrier", "not here", failed=False), Incident("bcast", "rank 1 died", failed=True)],
+    incidents=[Skip("barrier", "not here", failed=False), Skip("bcast", "rank 1 died", failed=True)],
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omb_py.orchestrate.planning.skip import Skip, most_reasons
+from omb_py.results.skip import Skip, most_reasons
 
 
 def test_a_line_is_short_however_many_parts_are_left_out() -> None:

@@ -1,4 +1,4 @@
-"""Parts of a run that are left out, with the reason."""
+"""What a run leaves out, with the reason."""
 
 from __future__ import annotations
 
