@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py.results.accept.report import Earlier
 from omb_py.results.json_values import read_object
 
 FOLDER = ".accept"
@@ -28,7 +27,7 @@ class AcceptOutcome:
     run_id: str = ""
     """In the log empty: it is the file's name."""
     done: str = ""
-    """Time at which all was judged."""
+    """Time at which all was judged, ISO 8601, UTC."""
 
 
 def ended_acceptances(store: Path) -> list[AcceptOutcome]:
@@ -37,7 +36,7 @@ def ended_acceptances(store: Path) -> list[AcceptOutcome]:
     return sorted((outcome for outcome in ended if outcome), key=lambda outcome: (outcome.done, outcome.run_id))
 
 
-def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: str) -> list[Earlier]:
+def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: str) -> list[AcceptOutcome]:
     """Find the acceptances that were judged before by a suite of this name on the same hosts, in the order of time.
 
     Args:
@@ -47,7 +46,7 @@ def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: 
         own_run: the run that is being judged; it is left out.
     """
     return [
-        Earlier(outcome.run_id, outcome.done, outcome.verdict, outcome.bounds)
+        outcome
         for outcome in ended_acceptances(store)
         if outcome.run_id != own_run and outcome.suite == suite and hosts and set(outcome.hosts) == set(hosts)
     ]

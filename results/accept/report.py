@@ -12,6 +12,7 @@ from typing import Any, Literal
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.accept.criteria import METRICS, PLACED
 from omb_py.results.accept.judge import CaseVerdict
+from omb_py.results.accept.outcomes import AcceptOutcome
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.skip import Skip
 from omb_py.results.statistics.order_statistics import allowed_counts
@@ -33,18 +34,6 @@ class CorrectnessCheck:
     word: Literal["PASS", "FAIL", "ERROR", "SKIPPED"]
     note: str
     """Number of cells that were checked, or the reason why none was."""
-
-
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """An acceptance by a suite of the same name on the same hosts that was judged before."""
-
-    run_id: str
-    done_at: str
-    """ISO 8601, UTC."""
-    verdict: str
-    bounds: str
-    """Hash of its rule and criteria."""
 
 
 @dataclass(slots=True)
@@ -91,7 +80,7 @@ class AcceptReport:
     """Hash of the rule and the criteria."""
     correlation: float = 0.0
     """How much a launch may resemble the one before, over all cells; 0: launches are independent."""
-    earlier: list[Earlier] = field(default_factory=list)
+    earlier: list[AcceptOutcome] = field(default_factory=list)
     """Acceptances that this one repeats, in the order of time."""
 
     @property
@@ -292,7 +281,7 @@ def _repetition(acceptance: AcceptReport) -> list[str]:
     if not acceptance.earlier:
         return []
     before = ", ".join(
-        f"{earlier.verdict} on {earlier.done_at[:10]} ({earlier.run_id}"
+        f"{earlier.verdict} on {earlier.done[:10]} ({earlier.run_id}"
         f"{', other bounds' if earlier.bounds != acceptance.bounds else ''})"
         for earlier in acceptance.earlier
     )
@@ -437,7 +426,10 @@ def as_dict(acceptance: AcceptReport) -> dict[str, object]:
         "machine": acceptance.machine or None,
         "baseline": acceptance.baseline or None,
         "beside": acceptance.beside or None,
-        "earlier": [asdict(earlier) for earlier in acceptance.earlier],
+        "earlier": [
+            {"run_id": each.run_id, "done_at": each.done, "verdict": each.verdict, "bounds": each.bounds}
+            for each in acceptance.earlier
+        ],
         "correctness": [asdict(check) for check in acceptance.checked],
         "incidents": [asdict(incident) for incident in acceptance.incidents],
         "verdicts": [_verdict(verdict) for verdict in acceptance.verdicts],

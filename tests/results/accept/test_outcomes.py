@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from omb_py.results.accept.outcomes import FOLDER, AcceptOutcome, earlier_acceptances, ended_acceptances
-from omb_py.results.accept.report import Earlier
 
 
 def ended(store: Path, run: str, *lines: object) -> None:
@@ -26,7 +25,7 @@ def test_the_last_end_of_each_log_in_the_order_of_time(tmp_path: Path) -> None:
     first, last = ended_acceptances(tmp_path)
     assert first == AcceptOutcome("s", "b", ("n1", "n2"), "FAIL", "1 fail", ("x",), "r1", "2026-01-02")
     assert (last.run_id, last.verdict, last.done) == ("r2", "PASS", "2026-01-03")
-    assert earlier_acceptances(tmp_path, "s", ["n2", "n1"], "r2") == [Earlier("r1", "2026-01-02", "FAIL", "b")]
+    assert earlier_acceptances(tmp_path, "s", ["n2", "n1"], "r2") == [first]
     assert (
         earlier_acceptances(tmp_path, "s", ["n1"], "r2") == [] == earlier_acceptances(tmp_path, "t", ["n1", "n2"], "")
     )

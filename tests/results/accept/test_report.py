@@ -10,11 +10,11 @@ import pytest
 
 from omb_py.printing.writers import to_json, to_junit, to_markdown
 from omb_py.results.accept.judge import CaseVerdict, close, judge
+from omb_py.results.accept.outcomes import AcceptOutcome
 from omb_py.results.accept.report import (
     HEADS,
     AcceptReport,
     CorrectnessCheck,
-    Earlier,
     document_of,
     exit_code,
     headline,
@@ -149,7 +149,9 @@ def test_launches_that_resemble_each_other_are_spoken_of() -> None:
 
 
 def test_a_repeated_acceptance_says_so() -> None:
-    before = [Earlier(f"run{day}", f"2026-11-{day}T01:00:00", "FAIL", "b") for day in (20, 21)]
+    before = [
+        AcceptOutcome("s", "b", (), "FAIL", run_id=f"run{day}", done=f"2026-11-{day}T01:00:00") for day in (20, 21)
+    ]
     found = verdicts(GOOD, bounds="b", earlier=[replace(before[0], bounds="other"), before[1]])
     assert (
         "third acceptance of this suite on these hosts; before: FAIL on 2026-11-20 (run20, other bounds), FAIL on "
