@@ -150,11 +150,11 @@ def plane(environ: Mapping[str, str] = os.environ) -> Plane:
     return TcpPlane.from_environment(environ)
 
 
-def plane_without_mpi(spec: LaunchSpec, environ: Mapping[str, str] = os.environ) -> Plane:
+def plane_without_mpi(spec: LaunchSpec) -> Plane:
     """The plane by which ranks that omb-py starts meet without MPI; else :func:`plane`. Raises EnvironmentProblem."""
-    rank, size = environment_rank(environ)
+    rank, size = environment_rank(os.environ)
     if rank is None or size is None or "meet" not in spec:
-        return plane(environ)
+        return plane()
     host = "127.0.0.1" if spec.get("one_host") else str(spec.get("host") or "")
     return TcpPlane.met(rank, size, host, spec["meet"])
 

@@ -134,10 +134,10 @@ class Root(Helped, click.Group):
         write_sections((("Exit codes", ALL_EXIT_CODES), ("Environment variables", ENVIRONMENT)), formatter)
 
 
-def _first_names(of_family: Sequence[str], width: int = 46) -> str:
-    """Names that fit in `width` characters, and an ellipsis where there are more."""
+def _first_names(of_family: Sequence[str]) -> str:
+    """Names that fit into a line of the list, and an ellipsis where there are more."""
     shown = list(of_family)
-    while len(text := ", ".join([*shown, *["…"] * (len(shown) < len(of_family))])) > width and len(shown) > 1:
+    while len(text := ", ".join([*shown, *["…"] * (len(shown) < len(of_family))])) > 46 and len(shown) > 1:
         shown.pop()
     return text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,9 +43,9 @@ def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:
     return find_kind(device).has_driver(exists)
 
 
-def ranks_may_be_elsewhere(request: Request, environ: Mapping[str, str] = os.environ) -> bool:
+def ranks_may_be_elsewhere(request: Request) -> bool:
     """Whether ranks may start on other machines, so that only they can say which GPUs they see."""
-    in_batch_job = any(system.sign in environ for system in BATCH_SYSTEMS)
+    in_batch_job = any(system.sign in os.environ for system in BATCH_SYSTEMS)
     return bool(request.launching.hosts) or in_batch_job or request.launching.launcher in BATCH_LAUNCHERS
 
 

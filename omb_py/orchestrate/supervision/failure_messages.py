@@ -158,16 +158,16 @@ _MIB = 1 << 20
 _SHARED = "/dev/shm"
 
 
-def _of_a_bus_error(host: str, folder: str = _SHARED) -> str:
+def _of_a_bus_error(host: str) -> str:
     """Advice after SIGBUS, which the kernel sends where a page of shared memory cannot be had."""
-    room = f"df -h {folder} shows it"
+    room = f"df -h {_SHARED} shows it"
     if host == socket.gethostname():
         with contextlib.suppress(OSError):
-            state = os.statvfs(folder)
+            state = os.statvfs(_SHARED)
             room = f"{state.f_blocks * state.f_frsize // _MIB} MiB in all"
     return (
-        f"{folder} on {host} is too small for the library's shared memory ({room}): in a container start it with "
-        f"--shm-size=1g, elsewhere mount -o remount,size=1g {folder}; or fewer ranks on a node"
+        f"{_SHARED} on {host} is too small for the library's shared memory ({room}): in a container start it with "
+        f"--shm-size=1g, elsewhere mount -o remount,size=1g {_SHARED}; or fewer ranks on a node"
     )
 
 

@@ -47,7 +47,6 @@ _OTHER_FILES = 64
 """Files that are open beside the ranks' connections."""
 _FINISH_S = 0.5
 """Seconds in which agents pass on what was sent last."""
-_LAST_LINES = 12
 _TOGETHER_S = 0.002
 """Connections that close within so many seconds may have closed in any order."""
 
@@ -467,7 +466,7 @@ class Supervisor:
         stopped = self._clock - self._moved >= self.timeout
         if len(self._states) < self.ranks:
             if stopped:
-                lines = self._output.last_lines(_LAST_LINES)
+                lines = self._output.last_lines()
                 states = list(self._states.values())
                 raise LaunchFailed(failure_messages.absent(states, self.ranks, self.timeout, self.address, lines))
             return
@@ -506,7 +505,7 @@ class Supervisor:
         if trouble.kind == "worlds":
             raise LaunchFailed(failure_messages.apart(states, self.ranks, self._launcher))
         if status is not None and (trouble.kind == "launcher" or status < 0):
-            lines = self._output.last_lines(_LAST_LINES)
+            lines = self._output.last_lines()
             kind = NotBegun if failure_messages.passes_by_itself(states, self.output) else LaunchFailed
             raise kind(failure_messages.launcher_ended(self._launcher, status, states, self.ranks, lines))
         raise LaunchFailed(failure_messages.died(trouble.first, trouble.together, states, self.ranks, self.output))
@@ -562,7 +561,7 @@ class Supervisor:
                 self._handlers.failed(problem)
             self._send_all(wire.encode({"type": "exit", "code": code}))
             self._stop(failed=True)
-        lines = self._output.last_lines(_LAST_LINES)
+        lines = self._output.last_lines()
         if lines and isinstance(problem, LaunchFailed):
             problem.add_note("\n  ".join(["last words of the launch:", *lines]))
 

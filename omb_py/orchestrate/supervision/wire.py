@@ -200,10 +200,10 @@ class Output:
         gap = f"\n… {self._left_out} bytes left out …\n" if self._left_out else ""
         return self._head.decode(errors="replace") + gap + self._tail.decode(errors="replace")
 
-    def last_lines(self, count: int, width: int = 300) -> list[str]:
-        """The last `count` lines that hold a letter or digit, each cut to `width` characters."""
-        lines = [line.strip()[:width] for line in self.text().splitlines()]
-        return [line for line in lines if any(c.isalnum() for c in line)][-count:]
+    def last_lines(self) -> list[str]:
+        """The last lines that hold a letter or digit, for a message: 12, each cut to 300 characters."""
+        lines = [line.strip()[:300] for line in self.text().splitlines()]
+        return [line for line in lines if any(c.isalnum() for c in line)][-12:]
 
 
 PATIENCE_S = 30.0
