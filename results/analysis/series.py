@@ -14,8 +14,7 @@ import numpy as np
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.checks import pair_sweeps
-from omb_py.results.compare.match import SIDE_TAG
-from omb_py.results.compare.tags import leave_unusual_phases_out
+from omb_py.results.compare.tags import COMPARE_SIDE, leave_unusual_phases_out
 from omb_py.results.repro_command import storing
 from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC_COLUMNS
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
@@ -139,7 +138,7 @@ def side_of(row: Row) -> str | None:
     tags = row.get("tags") or {}
     if isinstance(tags, str):
         tags = dict(part.split("=", 1) for part in tags.split(", ") if "=" in part)
-    return dict(tags).get(SIDE_TAG)
+    return dict(tags).get(COMPARE_SIDE)
 
 
 def version_key(version: str) -> tuple[tuple[int, int, str], ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from omb_py.results.compare import tags
+from omb_py.results.compare.tags import GUIDELINE_ROUND
 from omb_py.results.statistics import guarded_mean
 from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.holm import holm
@@ -32,8 +32,6 @@ _CAUTION = 2.0
 """Standard errors that are added to the correlation of launches, since a report of one cell shows it badly."""
 _SHOWN = 0.90
 """Confidence level of the interval of the ratio that is shown."""
-ROUND_TAG = tags.GUIDELINE_ROUND
-"""Tag of a row, as ``2/3`` for the second of three rounds."""
 MOST_ROUNDS = 5
 Round = tuple[int, int]
 """(number of the round from 1, number of declared rounds)."""
@@ -172,7 +170,7 @@ def by_round(rows: Iterable[Row]) -> dict[Round, list[GuidelinePair]]:
     """Make the pairs of stored rows (:func:`pairs_of`), by the round in which they were measured."""
     by_place: dict[Round, list[Row]] = {}
     for row in rows:
-        number, _, rounds = dict(row.get("tags") or {}).get(ROUND_TAG, "1/1").partition("/")
+        number, _, rounds = dict(row.get("tags") or {}).get(GUIDELINE_ROUND, "1/1").partition("/")
         by_place.setdefault((int(number), int(rounds)), []).append(row)
     return {place: pairs for place in sorted(by_place) if (pairs := pairs_of(by_place[place]))}
 

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 METRICS = tuple(links.DELTAS)
-PART_TAG = LINKS_PART
-"""Tag of a row: the part of a run to which its launch belongs, one of :data:`PARTS`."""
 PARTS = ("sweep", "repeat")
+"""Values of the tag :data:`~omb_py.results.compare.tags.LINKS_PART`."""
 MARKS = ("pair", "pass", "direction")
 """Keys that the ``parameters`` of every stored row of a sweep have."""
 COLUMNS = ("run_id", "launch_index", "benchmark", "parameters", "metrics", "hosts", "samples_us", "tags")
@@ -202,7 +201,7 @@ def sweep_of(rows: Sequence[Row]) -> PairSweep:
     parts: dict[str, list[Row]] = {part: [] for part in PARTS}
     try:
         for row in sorted(rows, key=lambda row: (int(row["launch_index"]), int(row["parameters"]["pass"]))):
-            parts[dict(row["tags"])[PART_TAG]].append(row)
+            parts[dict(row["tags"])[LINKS_PART]].append(row)
     except KeyError as lacking:
         raise ValueError(f"no sweep wrote these rows: {lacking} is not theirs") from None
     first, *more = [_table(own) for own in parts.values() if own]

@@ -20,17 +20,8 @@ from omb_py.results.store.schema import value_of
 Side = Literal["BASE", "NEW"]
 SIDES: tuple[Side, Side] = ("BASE", "NEW")
 
-ROUND_TAG = tags.COMPARE_ROUND
-"""Tag of a row of a comparison: the number of its round, from 1."""
-ROUNDS_TAG = tags.COMPARE_ROUNDS
-"""Tag of a row of a comparison: how many rounds were declared."""
-SIDE_TAG = tags.COMPARE_SIDE
-PAIR_TAG = tags.COMPARE_PAIR
-"""Tag of a row of a comparison: the number of its pair of launches, whose order was drawn at random."""
 _RULE_TAGS = {"alpha": tags.COMPARE_ALPHA, "delta": tags.COMPARE_DELTA, "tail_delta": tags.COMPARE_TAIL_DELTA}
 """Field of the rules of a comparison, and the tag of its rows where it is not the usual one."""
-WORK_TAG = tags.COMPARE_WORK
-"""Tag of a row of a comparison that is about workloads: they have other programs, and do the same work."""
 SOURCE = "source"
 _KEY = "comparability_key"
 PROGRAM = "program or placement"
@@ -136,7 +127,7 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
 
 def work_of(row: Row) -> str:
     """The work that both sides of its comparison did with other workloads; empty where it was no such comparison."""
-    return dict(row.get("tags") or {}).get(WORK_TAG, "")
+    return dict(row.get("tags") or {}).get(tags.COMPARE_WORK, "")
 
 
 def _by_work(row: Row) -> Row:
@@ -255,12 +246,12 @@ PILOT_ROUND = 0
 
 def round_of(row: Row) -> int:
     """Number of the round of a comparison in which a row was measured, from 1, or :data:`PILOT_ROUND`."""
-    return _counted(row, ROUND_TAG, PILOT_ROUND)
+    return _counted(row, tags.COMPARE_ROUND, PILOT_ROUND)
 
 
 def rounds_of(rows: Iterable[Row]) -> int:
     """Number of rounds that were declared for a stored comparison; 1 where none was."""
-    return max((_counted(row, ROUNDS_TAG) for row in rows), default=1)
+    return max((_counted(row, tags.COMPARE_ROUNDS) for row in rows), default=1)
 
 
 def rule_tags(rules: CompareRules) -> dict[str, str]:
@@ -325,7 +316,7 @@ def _launches(rows: Sequence[Row]) -> dict[Place, _Dated]:
         key = (str(row["started_at"]), str(row["run_id"]), int(row["launch_index"]))
         launched = from_row(row)
         if launched is not None:
-            pair = dict(row.get("tags") or {}).get(PAIR_TAG)
+            pair = dict(row.get("tags") or {}).get(tags.COMPARE_PAIR)
             launches.setdefault(key, _Dated(launched, f"{row['run_id']}:{pair}" if pair else ""))
     return launches
 

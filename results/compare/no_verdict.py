@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules
-from omb_py.results.compare.match import PAIR_TAG, SIDES, Matched, MatchedCell
+from omb_py.results.compare.match import SIDES, Matched, MatchedCell
+from omb_py.results.compare.tags import COMPARE_PAIR
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted
@@ -17,7 +18,7 @@ _MOST_NAMED = 4
 
 def of_programs(rows: Sequence[Row]) -> bool:
     """Whether the rows are those of programs that a comparison has started itself."""
-    return any(row.get("source") != OURS and PAIR_TAG in dict(row.get("tags") or {}) for row in rows[:1])
+    return any(row.get("source") != OURS and COMPARE_PAIR in dict(row.get("tags") or {}) for row in rows[:1])
 
 
 def unmeasured(

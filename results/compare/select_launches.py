@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from omb_py.errors import UsageError, nearest
-from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
-from omb_py.results.compare.tags import leave_unusual_phases_out
+from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDES, Side, round_of
+from omb_py.results.compare.tags import COMPARE_SIDE, leave_unusual_phases_out
 from omb_py.results.dialects.log_files import logs_in, read_log, without_files
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.repro_command import storing
@@ -119,7 +119,7 @@ def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tu
     """
     place, rows = _rows(word, store, on_skip)
     rows = [row for row in rows if round_of(row) != PILOT_ROUND]
-    sides = [[row for row in rows if dict(row["tags"] or {}).get(SIDE_TAG) == side] for side in SIDES]
+    sides = [[row for row in rows if dict(row["tags"] or {}).get(COMPARE_SIDE) == side] for side in SIDES]
     if not all(sides) and is_store(word):
         raise UsageError(
             f"{word} is a folder, all of whose launches are one side: name the other too, as omb-py compare {word} "
@@ -148,13 +148,13 @@ def check_apart(base: SideLaunches, new: SideLaunches, store: Path) -> None:
             "name sides apart from each other, or see omb-py aa for a library against itself"
         )
     for side in (base, new):
-        mixed: set[Side] = {dict(row["tags"] or {}).get(SIDE_TAG) for row in side.rows} - {None}  # type: ignore[assignment]
+        mixed: set[Side] = {dict(row["tags"] or {}).get(COMPARE_SIDE) for row in side.rows} - {None}  # type: ignore[assignment]
         if len(mixed) > 1:
-            run = next(row["run_id"] for row in side.rows if dict(row["tags"] or {}).get(SIDE_TAG))
+            run = next(row["run_id"] for row in side.rows if dict(row["tags"] or {}).get(COMPARE_SIDE))
             shown = storing(f"omb-py compare {run}", side.word if Path(side.word).is_dir() else store)
             raise UsageError(
                 f"{side.word} holds both sides of a comparison: {shown} shows it, and "
-                f"tag={SIDE_TAG}=BASE names one side"
+                f"tag={COMPARE_SIDE}=BASE names one side"
             )
 
 

@@ -12,7 +12,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import CannotDecide, UsageError, nearest
 from omb_py.options.request import Request
 from omb_py.options.table import TABLE
-from omb_py.orchestrate.accept.progress_log import PERFORMANCE, PHASE_TAG, Begun
+from omb_py.orchestrate.accept.progress_log import Begun
 from omb_py.orchestrate.planning.availability import guideline_problem
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.plan import LaunchPlan
@@ -24,6 +24,7 @@ from omb_py.results.accept.criteria import OPTIONS, PLACED, Case, Criterion
 from omb_py.results.accept.judge import start_of
 from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.compare.report import fields_text
+from omb_py.results.compare.tags import ACCEPT_PHASE, PERFORMANCE
 from omb_py.results.repro_command import storing
 from omb_py.results.skip import Skip
 from omb_py.results.statistics.nights import nights_of
@@ -246,7 +247,7 @@ def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | No
     return [
         row
         for row in read_side(word, store, _MORE).rows
-        if dict(row["tags"] or {}).get(PHASE_TAG, PERFORMANCE) == PERFORMANCE
+        if dict(row["tags"] or {}).get(ACCEPT_PHASE, PERFORMANCE) == PERFORMANCE
         and row["run_id"] != own_run
         and (not meant or row["run_id"] in meant)
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from omb_py.options.request import Request
 from omb_py.options.table import takes
 from omb_py.orchestrate.accept.criterion_cells import key_of
-from omb_py.orchestrate.accept.progress_log import BESIDE, CORRECTNESS, PERFORMANCE, PHASE_TAG, ProgressLog, Step
+from omb_py.orchestrate.accept.progress_log import ProgressLog, Step
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
@@ -20,7 +20,7 @@ from omb_py.orchestrate.running.run_notes import LastRanks
 from omb_py.orchestrate.running.suite_run import make_launches, run_apart, sweep_name, unmeasured
 from omb_py.printing.printers import Kept
 from omb_py.results.accept.report import CorrectnessCheck
-from omb_py.results.compare.tags import ACCEPT_ROUND
+from omb_py.results.compare.tags import ACCEPT_PHASE, ACCEPT_ROUND, BESIDE, CORRECTNESS, PERFORMANCE
 from omb_py.results.skip import Skip
 from omb_py.results.store.row import Row
 
@@ -104,7 +104,7 @@ class AcceptLaunches:
         """Make the launches of a step and return its rows; cells that an earlier session has are not measured again.
 
         Args:
-            phase: of :data:`omb_py.orchestrate.accept.progress_log.PHASE_TAG`.
+            phase: of :data:`omb_py.results.compare.tags.ACCEPT_PHASE`.
         """
         rows, lost = self._make(phase, number, plans)
         for key, reason in lost.items():
@@ -157,7 +157,7 @@ class AcceptLaunches:
         return lost
 
     def _phase(self, phase: str, number: int) -> tuple[Run, Kept]:
-        tags = {**self.run.request.tags, PHASE_TAG: phase, ACCEPT_ROUND: str(number)}
+        tags = {**self.run.request.tags, ACCEPT_PHASE: phase, ACCEPT_ROUND: str(number)}
         request = self.run.request.changed(tags=tags)
         # the correctness check is no soak
         short = request.changed(repeat_for=None, passes=None) if phase == CORRECTNESS else request

@@ -16,17 +16,14 @@ from typing import Any, BinaryIO
 
 from omb_py.errors import NotStored, UsageError
 from omb_py.options.request import NEWEST, SuitePosition
-from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, stored_run
+from omb_py.orchestrate.running.resume import stored_run
 from omb_py.results.accept.outcomes import FOLDER, AcceptOutcome
 from omb_py.results.checks.guidelines import FAMILY, SIDES
-from omb_py.results.compare import tags as tag_names
+from omb_py.results.compare.tags import ACCEPT_PHASE, SUITE_CELL
 from omb_py.results.json_values import read_object
 from omb_py.results.skip import Skip
 from omb_py.results.store.row import Row
 
-PHASE_TAG = ACCEPTED
-CORRECTNESS, PERFORMANCE, BESIDE = tag_names.CORRECTNESS, tag_names.PERFORMANCE, tag_names.BESIDE
-"""Phases, the values of :data:`PHASE_TAG`: every byte is checked; cells are timed; they are timed beside a job."""
 Step = tuple[str, int]
 
 
@@ -161,7 +158,7 @@ def read_log(store: Path, part: SuitePosition, which: str) -> tuple[str, Progres
     for row in rows:
         row["tags"] = dict(row["tags"] or {})
         row["parameters"] = dict(row["parameters"] or {})
-        key = row["tags"].get(PHASE_TAG, ""), row["tags"].get(CELL_TAG, "")
+        key = row["tags"].get(ACCEPT_PHASE, ""), row["tags"].get(SUITE_CELL, "")
         kept = log.rows.setdefault(key, [])
         if kept and kept[0]["launch_id"] != row["launch_id"]:
             kept.clear()  # the cell was measured again: its last launch counts

@@ -34,7 +34,7 @@ from omb_py.orchestrate.accept.criterion_cells import (
     with_mock_ups,
 )
 from omb_py.orchestrate.accept.launches import AcceptLaunches
-from omb_py.orchestrate.accept.progress_log import BESIDE, PERFORMANCE, Begun, ProgressLog, Step, log_of, read_log
+from omb_py.orchestrate.accept.progress_log import Begun, ProgressLog, Step, log_of, read_log
 from omb_py.orchestrate.launching.machine_state import machine_facts, say_what_disturbs
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
@@ -62,6 +62,7 @@ from omb_py.results.accept.judge import (
 from omb_py.results.accept.outcomes import AcceptOutcome, earlier_acceptances
 from omb_py.results.accept.report import AcceptReport, failures, headline
 from omb_py.results.compare.report import fields_text
+from omb_py.results.compare.tags import BESIDE, PERFORMANCE
 from omb_py.results.repro_command import storing
 from omb_py.results.skip import Skip, most_reasons
 from omb_py.results.statistics.dependence import UNKNOWN

@@ -25,7 +25,8 @@ from omb_py.orchestrate.running.run import new_run, say_busy
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.printing.printers import Kept
 from omb_py.results.checks.guideline_report import GuidelineReport, report_of
-from omb_py.results.checks.guidelines import MOST_ROUNDS, ROUND_TAG, GuidelineRules, batches, can_decide, fewest
+from omb_py.results.checks.guidelines import MOST_ROUNDS, GuidelineRules, batches, can_decide, fewest
+from omb_py.results.compare.tags import GUIDELINE_ROUND
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
 
 DEFAULT_LAUNCHES = 10
@@ -166,7 +167,7 @@ def _rounds(
     wanted: set[tuple[str, int]] | None = None
     number = 0
     for round_number in range(1, rules.rounds + 1):
-        run.request = replace(shared, tags={**shared.tags, ROUND_TAG: f"{round_number}/{rules.rounds}"})
+        run.request = replace(shared, tags={**shared.tags, GUIDELINE_ROUND: f"{round_number}/{rules.rounds}"})
         chosen_now = [plan for _ in range(batches(round_number)) for plan in _of(plans, wanted)]
         if wanted is not None:
             more = f"{len(wanted)} cells in {len(chosen_now)} more launches"

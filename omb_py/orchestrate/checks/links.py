@@ -32,7 +32,8 @@ from omb_py.orchestrate.running.run import finish, new_run, say_busy, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.results.checks import links
 from omb_py.results.checks.pair_logs import LARGE, SMALL, USUAL_NAMES, PairNames, read_pairs
-from omb_py.results.checks.pair_sweeps import PART_TAG, PARTS, PairSweep, PairTable, names_of
+from omb_py.results.checks.pair_sweeps import PARTS, PairSweep, PairTable, names_of
+from omb_py.results.compare.tags import LINKS_PART
 from omb_py.suites.registry import find
 
 ANSWER_S = 15.0
@@ -230,7 +231,7 @@ def measured_pairs(run: Run, request: Request, design: SweepDesign, members: tup
     """Make the launches of a sweep, or of its repeat. Raises LaunchFailed, with the hosts that do not answer."""
     of_launches = design.turns
     table = PairTable(members, [len(turns) for turns in of_launches])
-    run.request = run.request.changed(tags={**request.tags, PART_TAG: part})
+    run.request = run.request.changed(tags={**request.tags, LINKS_PART: part})
     run.on_round = partial(_take, table)
     for launch, turns in enumerate(of_launches):
         number = PARTS.index(part) * len(of_launches) + launch

@@ -9,7 +9,8 @@ from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListen
 from omb_py.orchestrate.compare.pilot import Pilot
 from omb_py.orchestrate.compare.stored_pairs import StoredPairs
 from omb_py.results.compare.judge import CompareRules
-from omb_py.results.compare.match import PAIR_TAG, PILOT_ROUND, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, rule_tags
+from omb_py.results.compare.match import PILOT_ROUND, SIDES, Side, rule_tags
+from omb_py.results.compare.tags import COMPARE_PAIR, COMPARE_ROUND, COMPARE_ROUNDS, COMPARE_SIDE
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted
 
@@ -66,5 +67,10 @@ class ResumableMeasurer(CompareListener):
 
     def tags(self, side: Side, number: int, pair: int) -> dict[str, str]:
         """The tags by which the rows of a launch are found again."""
-        tags = {SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
+        tags = {
+            COMPARE_SIDE: side,
+            COMPARE_ROUND: str(number),
+            COMPARE_ROUNDS: str(self.rules.rounds),
+            COMPARE_PAIR: str(pair),
+        }
         return {**tags, **rule_tags(self.rules)}

@@ -39,9 +39,10 @@ from omb_py.orchestrate.running.suite_run import check_no_launcher, run_apart
 from omb_py.printing.printers import Kept
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
-from omb_py.results.compare.match import PILOT_ROUND, SIDES, WORK_TAG, Side, from_row
+from omb_py.results.compare.match import PILOT_ROUND, SIDES, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
 from omb_py.results.compare.select_launches import SideLaunches
+from omb_py.results.compare.tags import COMPARE_WORK
 from omb_py.results.repro_command import storing
 from omb_py.results.skip import Skip
 from omb_py.results.store.keys import digest
@@ -148,7 +149,7 @@ class Measurer(ResumableMeasurer):
     def _run(self, side: Side, number: int, pair: int) -> tuple[Run, Kept]:
         spec = self.sides[side]
         request = spec.requests[0]
-        of_work = {WORK_TAG: self.work} if self.work else {}
+        of_work = {COMPARE_WORK: self.work} if self.work else {}
         tags = {**request.tags, **self.tags(side, number, pair), **of_work}
         run, kept = run_apart(self.main, request.changed(tags=tags), spec.where)
         run.later = self.main.later

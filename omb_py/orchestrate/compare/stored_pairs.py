@@ -17,7 +17,8 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.orchestrate.compare.interleaving import CompareDesign
 from omb_py.orchestrate.compare.pilot import PAIRS
 from omb_py.orchestrate.running.resume import declare_design, read_run
-from omb_py.results.compare.match import PAIR_TAG, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
+from omb_py.results.compare.match import PILOT_ROUND, SIDES, Side, round_of
+from omb_py.results.compare.tags import COMPARE_PAIR, COMPARE_SIDE
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
@@ -43,7 +44,7 @@ class StoredPairs:
             return False
         first = self.waiting[0][0]
         tags = dict(first["tags"])
-        return tags.get(SIDE_TAG) == side and round_of(first) == number and tags.get(PAIR_TAG) == str(pair)
+        return tags.get(COMPARE_SIDE) == side and round_of(first) == number and tags.get(COMPARE_PAIR) == str(pair)
 
     def take(self, side: Side, number: int, pair: int, cells: Sequence[tuple[int, Cell]]) -> dict[int, Row]:
         """Take the stored rows of one launch of the sequence.
@@ -125,7 +126,7 @@ def stored_pairs(store: Path, run_id: str) -> StoredPairs:
     )
     look = provenance_of(store)
     for side in SIDES:
-        first = next((str(row["launch_id"]) for row in run.rows if dict(row["tags"]).get(SIDE_TAG) == side), None)
+        first = next((str(row["launch_id"]) for row in run.rows if dict(row["tags"]).get(COMPARE_SIDE) == side), None)
         if first is not None and (provenance := look(first)):
             stored.provenances[side].append(provenance)
     return stored

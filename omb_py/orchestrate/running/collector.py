@@ -191,9 +191,10 @@ class Collector:
         cell = self.plan.cells[result.index]
         request = self.plan.requests[cell.sweep] if self.plan.requests else self.run.request
         if request.part is not None:
-            from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags  # for suites alone
+            from omb_py.orchestrate.running.resume import cell_key, suite_tags  # for suites alone
+            from omb_py.results.compare.tags import SUITE_CELL
 
-            row["tags"].update(suite_tags(request.part), **{CELL_TAG: cell_key(self.plan, cell)})
+            row["tags"].update(suite_tags(request.part), **{SUITE_CELL: cell_key(self.plan, cell)})
         if self.journal is not None:
             self.journal.append(row)
         self._finished(result.index)

@@ -17,15 +17,12 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import NotStored, UsageError
 from omb_py.options.request import NEWEST, SuitePosition
 from omb_py.orchestrate.planning.plan import LaunchPlan
-from omb_py.results.compare import tags as tag_names
+from omb_py.results.compare.tags import ACCEPT_PHASE, SUITE, SUITE_CELL, SUITE_HASH
 from omb_py.results.store.keys import digest
 from omb_py.results.store.paths import REPORTS, pass_over, report_files
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import reason, write_atomically
 
-SUITE_TAG, HASH_TAG, CELL_TAG = tag_names.SUITE, tag_names.SUITE_HASH, tag_names.SUITE_CELL
-ACCEPTED = tag_names.ACCEPT_PHASE
-"""Tag of the rows of ``omb-py accept``, which resumes in its own way."""
 _COLUMNS = ("run_id", "started_at", "tags")
 LOST = "lost"
 """What a design says of nodes that stopped answering."""
@@ -94,7 +91,7 @@ def _rows_of(store: Path, run_id: str) -> list[Row]:
 
 def suite_tags(part: SuitePosition) -> dict[str, str]:
     """Tags of all rows of a suite."""
-    return {SUITE_TAG: part.suite, HASH_TAG: part.digest}
+    return {SUITE: part.suite, SUITE_HASH: part.digest}
 
 
 def cell_key(launch: LaunchPlan, cell: Cell) -> str:
@@ -135,7 +132,7 @@ def stored_run(store: Path, part: SuitePosition, which: str, *, accepting: bool)
     if not of_suite and which != NEWEST:
         rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=pass_over, **wanted))
         raise UsageError(_of_another(wanted["run_id"], part, rows))
-    candidates = [row for row in of_suite if (ACCEPTED in dict(row["tags"])) is accepting]
+    candidates = [row for row in of_suite if (ACCEPT_PHASE in dict(row["tags"])) is accepting]
     if not candidates and which == NEWEST:
         return None
     if not candidates:
@@ -167,11 +164,11 @@ def remaining(launches: Sequence[LaunchPlan], stored: StoredRun) -> list[LaunchP
 
 def key_of(row: Row) -> str:
     """The key of a row's cell, see :func:`cell_key`."""
-    return str(dict(row["tags"])[CELL_TAG])
+    return str(dict(row["tags"])[SUITE_CELL])
 
 
 def _of_another(run_id: str, part: SuitePosition, rows: Iterable[Row]) -> str:
-    suites = {dict(row["tags"] or {}).get(SUITE_TAG) for row in rows}
+    suites = {dict(row["tags"] or {}).get(SUITE) for row in rows}
     if part.suite in suites:
         return f"run {run_id} was begun by another version of suite {part.suite}: start a new run without --resume"
     return f"run {run_id} is not one of suite {part.suite}: see omb-py results list"

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.orchestrate.compare.interleaving import sides_of
-from omb_py.results.compare.match import PAIR_TAG, ROUND_TAG, SIDE_TAG
+from omb_py.results.compare.tags import COMPARE_PAIR, COMPARE_ROUND, COMPARE_SIDE
 from omb_py.results.store.read import load
 
 NOISE = "noise=0.005,launch=0.005"
@@ -58,12 +58,14 @@ def test_a_planted_change_is_found(run, tmp_path: Path) -> None:  # type: ignore
     assert "a false SLOWER or FASTER is told in at most 1 %" in out
     assert "round 2 of up to 3: 1 cell still UNCLEAR, measured again, " in err
     frame = load(tmp_path)
-    rounds = {t[ROUND_TAG] for t in frame["tags"]}
-    assert {(t[SIDE_TAG], t[ROUND_TAG]) for t in frame["tags"]} == {(s, k) for s in ("BASE", "NEW") for k in rounds}
+    rounds = {t[COMPARE_ROUND] for t in frame["tags"]}
+    assert {(t[COMPARE_SIDE], t[COMPARE_ROUND]) for t in frame["tags"]} == {
+        (s, k) for s in ("BASE", "NEW") for k in rounds
+    }
     order = frame.drop_duplicates("launch_id").sort_values("launch_index")["tags"]
     pairs = 8 * len(rounds)
-    assert [t[PAIR_TAG] for t in order] == [str(k // 2) for k in range(2 * pairs)]
-    assert [t[SIDE_TAG] for t in order] == [side for pair in range(pairs) for side in sides_of(1, pair)]
+    assert [t[COMPARE_PAIR] for t in order] == [str(k // 2) for k in range(2 * pairs)]
+    assert [t[COMPARE_SIDE] for t in order] == [side for pair in range(pairs) for side in sides_of(1, pair)]
     assert frame["run_id"].nunique() == 1 and frame["environment_key"].nunique() == 1
     shuffles = frame.groupby("launch_index")["size_bytes"].apply(tuple)
     assert {(8, 64), (64, 8)} <= set(shuffles), "cells are shuffled"
@@ -80,7 +82,7 @@ def test_an_unclear_cell_is_measured_again_and_its_row_holds_all_launches(run, t
     (cell,) = report["cells"]
     rows = load(tmp_path)
     for side, column in (("BASE", "base_us"), ("NEW", "new_us")):
-        medians = rows[[tags[SIDE_TAG] == side for tags in rows["tags"]]]["median_us"]
+        medians = rows[[tags[COMPARE_SIDE] == side for tags in rows["tags"]]]["median_us"]
         assert len(medians) == 8 and cell["median"][column] == pytest.approx(float(np.exp(np.median(np.log(medians)))))
     assert cell["median"]["launches"] == cell["tail"]["launches"] == [8, 8]
     assert report["seed"] == 2
@@ -262,7 +264,7 @@ class TestSuites:
         real, tried = session.start_on_nodes, []
 
         def refusing(run, launch) -> None:  # type: ignore[no-untyped-def]
-            if run.request.tags[SIDE_TAG] == "NEW" and any(cell.benchmark == "latency" for cell in launch.cells):
+            if run.request.tags[COMPARE_SIDE] == "NEW" and any(cell.benchmark == "latency" for cell in launch.cells):
                 tried.append({cell.benchmark for cell in launch.cells})
                 raise UsageError("no memory for it")
             real(run, launch)

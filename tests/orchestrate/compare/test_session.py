@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.orchestrate.compare.interleaving import sides_of
-from omb_py.results.compare.match import SIDE_TAG
+from omb_py.results.compare.tags import COMPARE_SIDE
 from omb_py.results.store.paths import files
 from omb_py.results.store.provenance import read_provenance
 from omb_py.results.store.read import load
@@ -37,7 +37,7 @@ def test_a_variable_and_a_planted_wait(tmp_path: Path, capsys: pytest.CaptureFix
         assert {environments[first], environments[second]} == {None, "self,sm"}
     frame = load(tmp_path)
     assert frame["comparability_key"].nunique() == 1, "a planted wait passes for the same program"
-    assert sorted(tags[SIDE_TAG] for tags in frame["tags"]) == ["BASE"] * 2 + ["NEW"] * 2
+    assert sorted(tags[COMPARE_SIDE] for tags in frame["tags"]) == ["BASE"] * 2 + ["NEW"] * 2
 
 
 def test_a_side_whose_launcher_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

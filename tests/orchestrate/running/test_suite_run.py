@@ -21,11 +21,11 @@ from omb_py.engine.program.requirements import types_of
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import NEWEST
 from omb_py.orchestrate.planning.plan import plan_launches
-from omb_py.orchestrate.running.resume import CELL_TAG
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import ranks_here, remaining_launches, run_suite
 from omb_py.orchestrate.suites.expand import Expanded, Ranks, expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
+from omb_py.results.compare.tags import SUITE_CELL
 from omb_py.results.store.read import load
 from tests.orchestrate.running.test_joined_run import under_mpiexec
 from tests.support.machines.mpi import ROOT, run_command
@@ -68,7 +68,7 @@ def test_tables_one_after_the_other_and_one_run(tmp_path: Path, capsys: pytest.C
         for size in sizes
     ]
     assert {tags["suite"] for tags in frame["tags"]} == {"mine"}
-    assert len({tags[CELL_TAG] for tags in frame["tags"]}) == 8, "every cell has a name of its own"
+    assert len({tags[SUITE_CELL] for tags in frame["tags"]}) == 8, "every cell has a name of its own"
 
 
 def test_what_differs_is_printed_above_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +179,7 @@ main()
 
 
 def cells(store: Path) -> Counter[str]:
-    return Counter(tags[CELL_TAG] for tags in load(store)["tags"])
+    return Counter(tags[SUITE_CELL] for tags in load(store)["tags"])
 
 
 @pytest.mark.slow

@@ -9,17 +9,8 @@ import numpy as np
 import pytest
 
 from omb_py.cli import main
-from omb_py.results.checks.pair_sweeps import (
-    COLUMNS,
-    PART_TAG,
-    PARTS,
-    as_dict,
-    document_of,
-    is_row,
-    matrix,
-    names_of,
-    sweep_of,
-)
+from omb_py.results.checks.pair_sweeps import COLUMNS, PARTS, as_dict, document_of, is_row, matrix, names_of, sweep_of
+from omb_py.results.compare.tags import LINKS_PART
 from omb_py.results.store.read import load
 from tests.support.tiers import few_quick
 
@@ -60,7 +51,7 @@ def test_the_rows_say_what_the_sweep_said(swept) -> None:
 @pytest.mark.slow
 def test_every_pass_that_was_asked_for_is_made(swept) -> None:
     rows, _ = swept
-    made = {part: {row["parameters"]["pass"] for row in rows if row["tags"][PART_TAG] == part} for part in PARTS}
+    made = {part: {row["parameters"]["pass"] for row in rows if row["tags"][LINKS_PART] == part} for part in PARTS}
     assert {part: len(passes) for part, passes in made.items()} == {"sweep": 3, "repeat": 3}
     first = sweep_of(rows).first
     assert (sum(first.shares), len(first.shares)) == (3, len({row["launch_index"] for row in rows}) // 2)
@@ -76,7 +67,7 @@ def test_a_sweep_that_was_cut_short_has_its_matrix_and_no_verdict(swept) -> None
     assert document_of(sweep).headline == "6 nodes, 15 links: nothing is judged, since not all were measured"
 
 
-@pytest.mark.parametrize(("column", "key"), [("tags", PART_TAG), ("parameters", "pass")])
+@pytest.mark.parametrize(("column", "key"), [("tags", LINKS_PART), ("parameters", "pass")])
 def test_rows_that_no_sweep_wrote(swept, column: str, key: str) -> None:
     """They would take the explorer's first screen from its reader."""
     rows, _ = swept

@@ -9,10 +9,7 @@ import pytest
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import (
     COLUMNS,
-    PAIR_TAG,
     PROGRAM,
-    ROUND_TAG,
-    ROUNDS_TAG,
     Matched,
     declared_rules_of,
     differing,
@@ -22,6 +19,7 @@ from omb_py.results.compare.match import (
     rounds_of,
     rule_tags,
 )
+from omb_py.results.compare.tags import COMPARE_PAIR, COMPARE_ROUND, COMPARE_ROUNDS
 from omb_py.results.store.keys import COMPARED, comparability_key
 
 Row = dict[str, Any]
@@ -77,7 +75,7 @@ def test_pairs_where_launches_took_turns(row: Make, base: tuple[int], new: tuple
 
 def test_stored_pairs_are_kept_whatever_their_order(row: Make) -> None:
     def of(m: int, pair: int, **more: Any) -> Row:
-        return row(m, tags={ROUND_TAG: "1", PAIR_TAG: str(pair)}, **more)
+        return row(m, tags={COMPARE_ROUND: "1", COMPARE_PAIR: str(pair)}, **more)
 
     # drawn: BASE NEW, BASE NEW, NEW BASE; in time two launches of NEW stand side by side
     base = [of(0, 0, median_us=10.0), of(2, 1, median_us=11.0), of(5, 2, median_us=12.0)]
@@ -125,13 +123,13 @@ def test_a_stored_comparison_keeps_the_rules_it_was_judged_by_unless_others_are_
 
 def test_rounds_are_kept_apart(row: Make) -> None:
     def of(m: int, number: int) -> Row:
-        return row(m, tags={ROUND_TAG: str(number), ROUNDS_TAG: "3"})
+        return row(m, tags={COMPARE_ROUND: str(number), COMPARE_ROUNDS: "3"})
 
     base, new = [of(0, 1), of(2, 2)], [of(1, 1), of(3, 2)]
     (cell,) = match(base, new).cells
     assert [len(number.base) for number in cell.rounds] == [1, 1]
     assert rounds_of(base) == 3 and rounds_of([row()]) == 1
-    assert round_of(row(tags={ROUND_TAG: "nonsense"})) == 1
+    assert round_of(row(tags={COMPARE_ROUND: "nonsense"})) == 1
 
 
 def test_what_is_compared_may_be_the_binding(row: Make) -> None:
