@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from omb_py.grammar.values import UNITS, Dimension, four_digits
 from omb_py.results.json_values import plain
 
-_BASE: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}
+BASE_UNITS: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}
+"""Dimension -> the unit in which numbers are kept."""
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -83,7 +84,7 @@ def in_unit(value: float, dimension: Dimension, given: str = "") -> str:
         return "unknown"
     if given:
         return f"{four_digits(value / UNITS[dimension][given])} {given}"
-    unit, number = _BASE[dimension], value
+    unit, number = BASE_UNITS[dimension], value
     if dimension == "rate" and value >= 1000:
         unit, number = "GB/s", value / 1000
     if dimension == "time" and value >= 10_000:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from omb_py.backends.gloo.runner import GlooRunner
+from omb_py.backends.gloo.runner import POINT_TO_POINT, GlooRunner
 from omb_py.engine.devices import Device, synchronise
 from omb_py.engine.devices.buffers import DeviceBuffers, DeviceRenderer, OnDevice
 from omb_py.engine.devices.memory import DeviceMemory, PlainArray
@@ -27,8 +27,6 @@ from omb_py.errors import EnvironmentProblem
 if TYPE_CHECKING:
     from omb_py.backends.gloo.session import GlooSession
 
-POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
-"""Steps that torch.distributed does not have for CUDA tensors over Gloo: it has collectives only."""
 _WITHOUT: Final = frozenset({"barrier", "test", "compute", "matmul", "flip", "spin", "synchronise"})
 """Steps behind which nothing is left on the stream."""
 
@@ -52,7 +50,7 @@ def check_torch(device: Device) -> None:
 
 
 def by_torch(program: Program, kind: str) -> bool:
-    """Whether PyTorch copies by itself for every step of a program."""
+    """Whether PyTorch copies by itself for every step of a program, as it does in collectives alone."""
     ops = {step.op for step in all_steps(program)}
     return bool(find_kind(kind).torch_version) and not ops & POINT_TO_POINT
 

@@ -26,7 +26,7 @@ from omb_py.errors import EnvironmentProblem
 if TYPE_CHECKING:
     from omb_py.backends.gloo.session import GlooSession
 
-_POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
+POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
 _OPS: Final = {
     "sum": dist.ReduceOp.SUM,
     "prod": dist.ReduceOp.PRODUCT,
@@ -97,7 +97,7 @@ class GlooRenderer:
             group: Requests = step["requests"]
             part = "" if group == Requests(0, len(self.requests)) else f"[{group.first}:{group.first + group.count}]"
             return f"for w in {names.bind(self.requests, 'q')}{part}: w.wait()"
-        if step.op in _POINT_TO_POINT:
+        if step.op in POINT_TO_POINT:
             words = [self.tensor(step, "send" if step.op.endswith("send") else "recv", names, k)]
             words += [str(step["peer"]), "None", str(step["tag"])]
             call = f"{names.bind(getattr(dist, step.op), step.op)}({', '.join(words)})"

@@ -375,10 +375,10 @@ def _label(shown: Sequence[str], values: Facts, rows: pd.DataFrame) -> str:
             text = f"{rows['library'].iloc[0]} {version}".strip()
         if text:
             words[text] = None
-    return " · ".join(words) or full_name({name: rows[name].iloc[0] for name in _NAME if name in rows})
+    return " · ".join(words) or full_name({name: rows[name].iloc[0] for name in FULL_NAME if name in rows})
 
 
-_NAME = ("backend", "library", "library_version")
+FULL_NAME = ("backend", "library", "library_version")
 
 
 def full_name(values: Facts) -> str:
@@ -483,7 +483,7 @@ def common(rows: pd.DataFrame) -> str:
 def short(rows: pd.DataFrame) -> str:
     """The library and what is unusual, for a title: ``MPICH 5.0.2 · 4 ranks``; the caption has the rest."""
     usual = {"binding": "native", "device": "cpu"}
-    name_of = {name: rows[name].iloc[0] for name in _NAME if name in rows and not _varies(rows[name])}
+    name_of = {name: rows[name].iloc[0] for name in FULL_NAME if name in rows and not _varies(rows[name])}
     words = [full_name(name_of)] if "library" in name_of else []
     for name in (*usual, "ranks"):
         if name in rows and not _varies(rows[name]):

@@ -9,6 +9,7 @@ These views draw verdicts; they make none.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
@@ -16,7 +17,7 @@ import pandas as pd
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout
 from omb_py.dashboards.base.view import View, frame_table, plural
-from omb_py.results.compare.judge import WORDS
+from omb_py.results.compare.judge import count_text
 
 ORDER = ("SLOWER", "LIKELY SLOWER", "UNCLEAR", "NOT COMPARABLE", "LIKELY FASTER", "FASTER", "SAME")
 """The order in which verdicts are read."""
@@ -28,8 +29,7 @@ MOST_BARS = 40
 
 def headline(verdicts: pd.DataFrame) -> str:
     """``3 slower, 1 faster, 62 same, 6 unclear``."""
-    count = verdicts["verdict"].value_counts()
-    return ", ".join(f"{int(count.get(w, 0))} {w.lower()}" for w in WORDS if count.get(w, 0) or w == "SLOWER")
+    return count_text(Counter(map(str, verdicts["verdict"])))
 
 
 def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", name: str = "") -> View:

@@ -25,8 +25,6 @@ from omb_py.errors import UsageError
 from omb_py.printing.export import csv_text
 from omb_py.results.units import listed
 
-WHO = ("backend", "library", "library_version")
-
 
 def legend(known: Points, crossed: bool) -> str:
     """What lines, bands and dashes are."""
@@ -42,7 +40,7 @@ def legend(known: Points, crossed: bool) -> str:
 def caption(cells: Cells) -> str:
     """Ranks, GPUs and nodes, hardware, launches and days."""
     rows, parts = cells.rows, [machines(cells)]
-    launches = rows.groupby([*WHO, "ranks"], observed=True, dropna=False)["launch_id"].nunique()
+    launches = rows.groupby([*series.FULL_NAME, "ranks"], observed=True, dropna=False)["launch_id"].nunique()
     low, high = int(launches.min()), int(launches.max())
     parts += [f"{plural(high, 'launch') if low == high else f'{low} to {high} launches'} each"]
     parts += ["printed means, no samples"] if series.statistic(rows) == series.PRINTED_MEAN else []

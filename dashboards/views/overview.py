@@ -32,7 +32,6 @@ MOST_HEADLINES = 16
 MOST_LINES = 2000
 """Lines of the table of all measurements."""
 _WHO = ("benchmark", "backend", "library", "library_version", "binding", "device", "ranks", "devices")
-_LIBRARY = ("backend", "library", "library_version")
 _OTHER_WAYS = (SIDE, *(name for name in (*WAYS, "parameters") if name not in _WHO))
 _HEADS = (
     *("benchmark", "backend", "library", "version", "binding", "device", "ranks", "GPUs", "way", "sizes"),
@@ -79,7 +78,7 @@ def _hardware(cells: Cells) -> str:
     devices = [name for name in cells.rows["device_name"].unique() if not theme.absent(name)]
     if devices:
         return listed(devices)
-    newest = cells.rows.sort_values("started_at").drop_duplicates([*_LIBRARY], keep="last")["launch_id"]
+    newest = cells.rows.sort_values("started_at").drop_duplicates([*series.FULL_NAME], keep="last")["launch_id"]
     facts = [fact for launch in newest if not is_simulated(fact := cells.provenance(str(launch)))]
     nodes = [node for fact in facts for node in fact.get("node_facts") or ()]
     names = [str((node.get("cpu") or {}).get("model name") or "") for node in nodes if isinstance(node, dict)]

@@ -16,7 +16,7 @@ from omb_py.cli.stored_cells import skipped
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.table import TABLE
-from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
+from omb_py.orchestrate.compare.session import NEEDS_STORE, SideRun, against_itself, compare
 from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
 from omb_py.orchestrate.compare.stored import compare_stored, declared_rules, given_rules
 from omb_py.orchestrate.planning.parsing import parse
@@ -173,14 +173,11 @@ def _requests(words: Sequence[str], options: CompareOptions) -> tuple[CheckedReq
     return tuple(each.changed(store=store, seed=options.seed, quiet=options.quiet) for each in checked)
 
 
-_STORED = "a comparison stores its launches, so that it can be looked at again: leave --no-store out"
-
-
 def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
     with run_command().make_context("run", list(words), parent=click.get_current_context()) as ctx:
         values = dict(ctx.params)
         if values["no_store"]:
-            raise UsageError(_STORED)
+            raise UsageError(NEEDS_STORE)
         if values["dry_run"]:
             raise UsageError("--dry-run shows what omb-py run would do: leave it out")
         if values["resume"] or values["run"]:
@@ -193,7 +190,7 @@ def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
 
 
 def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
-    return resolve(parse(request_of_line(words, unstored=_STORED)))
+    return resolve(parse(request_of_line(words, unstored=NEEDS_STORE)))
 
 
 def show_report(report: CompareReport, options: CompareOptions) -> int:

@@ -17,7 +17,7 @@ from omb_py.results.document import CaseResult, Document, Outcome, TextTable, nu
 from omb_py.results.skip import Skip
 from omb_py.results.statistics.order_statistics import allowed_counts
 from omb_py.results.statistics.sequential import WORDS, AcceptRule, Word, worst
-from omb_py.results.units import counted, in_unit, listed, share_text
+from omb_py.results.units import BASE_UNITS, counted, in_unit, listed, share_text
 
 ALIKE = 0.3
 """Correlation of launches from which a report speaks of it."""
@@ -138,10 +138,6 @@ def number(verdict: CaseVerdict, value: float | None) -> str:
 def launch_text(verdict: CaseVerdict, value: float) -> str:
     criterion = verdict.case.criterion
     return in_unit(value, METRICS[criterion.metric].dimension, criterion.unit)
-
-
-_UNITS = {"time": "us", "rate": "MB/s", "share": "%"}
-"""Dimension of a metric -> the unit of its numbers in JSON, that of :class:`omb_py.results.accept.criteria.Range`."""
 
 
 def _retests(verdict: CaseVerdict) -> str:
@@ -455,7 +451,7 @@ def _verdict(verdict: CaseVerdict) -> dict[str, object]:
         "low": verdict.low,
         "high": verdict.high,
         "limit": verdict.limit,
-        "unit": "ratio" if verdict.is_ratio else _UNITS[METRICS[criterion.metric].dimension],
+        "unit": "ratio" if verdict.is_ratio else BASE_UNITS[METRICS[criterion.metric].dimension],
         "margin": margin(verdict),
         "by_rule": verdict.by_rule,
         "note": note(verdict) or None,

@@ -19,10 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.results.checks.links import pair_ends
+from omb_py.results.checks.links import Floats, Ints, pair_ends
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 Group = tuple[int, ...]
 
 LEAST = 4

@@ -14,11 +14,11 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omb_py.engine.program.pair_schedule import DIRECTIONS
 from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks import links
+from omb_py.results.checks.links import Floats
 from omb_py.results.compare.tags import LINKS_PART
 from omb_py.results.document import Document, TextTable
 from omb_py.results.store.row import Row
@@ -26,8 +26,6 @@ from omb_py.results.units import listed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = NDArray[np.float64]
 
 METRICS = tuple(links.DELTAS)
 PARTS = ("sweep", "repeat")

@@ -148,6 +148,11 @@ class JudgedCell:
         return any(answer.verdict in ("SLOWER", "FASTER") for answer in self.answers.values())
 
 
+def count_text(counts: Mapping[str, int]) -> str:
+    """Count verdicts: ``3 slower, 1 faster, 62 same``. Counts of 0 are left out, except for slower."""
+    return ", ".join(f"{counts.get(word, 0)} {word.lower()}" for word in WORDS if counts.get(word) or word == "SLOWER")
+
+
 def judge(cells: Sequence[Sequence[CompareRound]], rules: CompareRules) -> list[JudgedCell]:
     """Verdicts on the cells of one report.
 

@@ -16,7 +16,7 @@ from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
 from omb_py.results.compare.cell_names import namer
 from omb_py.results.compare.communication import communication, communication_text
 from omb_py.results.compare.environment_diff import EnvironmentDifference, differences, say
-from omb_py.results.compare.judge import APART, OPEN, SAME_LEVEL, WORDS, Answer, CompareRules, JudgedCell, judge
+from omb_py.results.compare.judge import APART, OPEN, SAME_LEVEL, Answer, CompareRules, JudgedCell, count_text, judge
 from omb_py.results.compare.match import SIDES, Matched, MatchedCell, match
 from omb_py.results.compare.no_verdict import NO_VERDICT_WORD, of_programs, unmeasured
 from omb_py.results.compare.select_launches import SideLaunches
@@ -164,11 +164,9 @@ def exit_code(report: CompareReport, strict: bool = False) -> int:
 
 
 def headline(report: CompareReport) -> str:
-    """Count verdicts: ``3 slower, 1 faster, 62 same, 6 unclear``. Counts of 0 are left out, except for slower."""
-    counts = report.counts
-    parts = [f"{counts[word]} {word.lower()}" for word in WORDS if counts[word] or word == "SLOWER"]
-    words = ", ".join([*([NO_VERDICT_WORD] if exit_code(report) == NO_VERDICT else []), *parts])
-    return f"{words}{without_text(report.lost)}"
+    """Count verdicts: ``3 slower, 1 faster, 62 same, 6 unclear``."""
+    measured = f"{NO_VERDICT_WORD}, " if exit_code(report) == NO_VERDICT else ""
+    return f"{measured}{count_text(report.counts)}{without_text(report.lost)}"
 
 
 def side_text(side: SideLaunches) -> str:

@@ -51,6 +51,16 @@ from omb_py.results.units import counted
 DEFAULT_LAUNCHES = USUAL
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
 FEWEST = 2
+NEEDS_STORE = "a comparison stores its launches, so that it can be looked at again: leave --no-store out"
+
+
+def check_launches(launches: int) -> None:
+    """Raises UsageError for fewer launches of each side than a comparison needs."""
+    if launches < FEWEST:
+        raise UsageError(
+            f"--launches {launches}: compare needs {FEWEST} or more launches of each side: --launches "
+            f"{DEFAULT_LAUNCHES}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +271,7 @@ def compare_once(
         EnvironmentProblem: a side is broken. What was measured is kept; the message names the side and the run.
         Interrupted: the same.
     """
-    if launches < FEWEST:
-        raise UsageError(
-            f"--launches {launches}: compare needs {FEWEST} or more launches of "
-            f"each side: --launches {DEFAULT_LAUNCHES}"
-        )
+    check_launches(launches)
     nodes = nodes or NodesLeft(all_hosts(sides["BASE"].requests[0]))
     measurer, design, store = _begin(sides, CompareDesign(rules, launches, 0, budget_s), kind, resume, run_id, nodes)
     run = measurer.main
@@ -375,7 +381,7 @@ def _checked(spec: SideRun) -> SideRun:
 def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
     request = checked.request
     if request.store is None:
-        raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
+        raise UsageError(NEEDS_STORE)
     if request.repetition.soaks:
         raise UsageError(
             "--repeat-for measures many times in one launch, and one launch is one number: use --launches N"

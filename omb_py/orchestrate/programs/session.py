@@ -18,7 +18,7 @@ from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, NoVerdi
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, sides_of
 from omb_py.orchestrate.compare.measurer import ResumableMeasurer
 from omb_py.orchestrate.compare.pilot import BudgetTooShort
-from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, FEWEST
+from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, check_launches
 from omb_py.orchestrate.compare.stored_pairs import declared_design, keep_plan, planned_before, stored_pairs
 from omb_py.orchestrate.launching.machine_state import OtherWork, machine_facts, observe, say_what_disturbs
 from omb_py.orchestrate.programs.clock_limits import clock_limits, why_other_limits
@@ -105,11 +105,7 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
         LaunchFailed: a program died or was killed because it took too long. What was measured is kept.
         Interrupted: the same.
     """
-    if design.launches < FEWEST:
-        raise UsageError(
-            f"--launches {design.launches}: compare needs {FEWEST} or more launches of each side: --launches "
-            f"{DEFAULT_LAUNCHES}"
-        )
+    check_launches(design.launches)
     for program in design.programs.values():
         program.check()
     check_writable(design.store)
