@@ -10,6 +10,7 @@ import inspect
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -58,8 +59,8 @@ def target_of(
     """Describe a function, so that fresh processes can find it.
 
     Raises:
-        UsageError: it is not a function at the top of a module, its setup is of another module, or the arguments do not
-            fit into JSON.
+        UsageError: it is not a function at the top of a module, its call runs nothing, its setup is of another module,
+            or the arguments do not fit into JSON.
     """
     named = [_source_position(function), *([_source_position(setup)] if setup is not None else [])]
     if len({module for module, _, _ in named}) > 1:
@@ -69,6 +70,8 @@ def target_of(
     except (TypeError, ValueError) as error:
         raise UsageError(f"arguments of {named[0][2]} go to fresh processes as JSON ({error}): use setup=") from None
     module, file, name = named[0]
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise UsageError(f"a call of {name} runs none of its lines: give a plain function that does, as by asyncio.run")
     return Target(module, file, name, named[1][2] if setup is not None else "", tuple(arguments))
 
 
@@ -147,16 +150,15 @@ class Caller:
         """Call; what the function raises becomes one line. Raises EnvironmentProblem."""
         try:
             return function(*arguments)
-        except Exception as error:
-            frames = (
-                [f for f in inspect.getinnerframes(error.__traceback__) if f.filename == self.target.file]
-                if (error.__traceback__)
-                else []
-            )
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, and what pytest.skip and pytest.fail raise
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self.target.file]
             at = f" (line {frames[-1].lineno} of {Path(frames[-1].filename).name})" if frames else ""
             name = getattr(function, "__qualname__", str(function))
             rank = self.session.local[0]
-            raise EnvironmentProblem(f"{name} failed on rank {rank}: {type(error).__name__}: {error}{at}") from error
+            said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+            raise EnvironmentProblem(f"{name} failed on rank {rank}: {said}{at}") from error
 
 
 def _inner(module: ModuleType, name: str) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -32,6 +33,26 @@ def one_argument(comm: SimpleNamespace) -> list[int]:
 
 def broken(comm: object) -> None:
     raise ValueError("no neighbour")
+
+
+def in_two_lines(comm: object) -> None:
+    raise AssertionError("first\nsecond")
+
+
+def without_words(comm: object) -> None:
+    raise AssertionError
+
+
+def ends(comm: object) -> None:
+    pytest.fail("not so")
+
+
+def yields(comm: object) -> Iterator[int]:
+    yield 1
+
+
+async def waits(comm: object) -> None:
+    pass
 
 
 class Session:
@@ -96,11 +117,20 @@ class TestRun:
         run(Session(), cell(here("quiet", setup), 1, 0), lambda phase: None)
         assert calls == [expected]
 
-    def test_what_the_function_raises_is_one_line(self, importable) -> None:
+    @pytest.mark.parametrize(
+        ("function", "said"),
+        [
+            ("broken", "ValueError: no neighbour"),
+            ("in_two_lines", "AssertionError: first second"),
+            ("without_words", "AssertionError"),
+            ("ends", "Failed: not so"),
+        ],
+    )
+    def test_what_the_function_raises_is_one_line(self, importable, function, said) -> None:
         with pytest.raises(EnvironmentProblem) as caught:
-            run(Session(), cell(here("broken")), lambda phase: None)
+            run(Session(), cell(here(function)), lambda phase: None)
         text = str(caught.value)
-        assert text.startswith("broken failed on rank 0: ValueError: no neighbour (line ")
+        assert text.startswith(f"{function} failed on rank 0: {said} (line ")
         assert "test_functions.py" in text and "\n" not in text
 
     def test_another_function_is_another_version(self, importable) -> None:
@@ -142,6 +172,11 @@ class TestTargets:
     @pytest.mark.parametrize("function", [lambda comm: None, print, SimpleNamespace()], ids=["lambda", "C", "object"])
     def test_what_ranks_cannot_find_is_refused(self, function) -> None:
         with pytest.raises(UsageError, match="at the top of a module"):
+            target_of(function)
+
+    @pytest.mark.parametrize("function", [yields, waits])
+    def test_what_a_call_would_not_run_is_refused(self, function) -> None:
+        with pytest.raises(UsageError, match=f"a call of {function.__name__} runs none of its lines"):
             target_of(function)
 
     def test_arguments_that_json_cannot_hold(self) -> None:
