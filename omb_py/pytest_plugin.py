@@ -57,7 +57,7 @@ class CommBenchmark:
         launches: int = LAUNCHES,
         timeout: float = TIMEOUT_S,
         launcher: str = "auto",
-        hosts: Sequence[str] = (),
+        hosts: str | Sequence[str] = (),
     ) -> CommResult:
         """Measure ``function(comm, *args)`` on fresh ranks; without ``--omb-py``, call it once in one launch.
 
@@ -78,24 +78,25 @@ class CommBenchmark:
             The times. With ``--omb-py`` pytest-benchmark reports them too.
 
         Raises:
-            pytest.UsageError: an argument is wrong, or pytest-benchmark is missing.
+            pytest.UsageError: an argument is wrong.
             pytest.fail.Exception: the ranks could not be started, or the function failed, in one line.
         """
         from omb_py.errors import OmbError, UsageError
+        from omb_py.grammar.values import parse_count
         from omb_py.results.repro_command import PYTEST_TAG
         from omb_py.suites.functions import target_of
 
+        __tracebackhide__ = True  # the report of a test shows its own line
         if self._called:
             raise pytest.UsageError("comm_benchmark measures one function in a test: write a test for each")
         self._called = True
         if setup is not None and args:
             raise pytest.UsageError("comm_benchmark takes setup= or args=, not both: setup returns all arguments")
-        for name, value in (("ranks", ranks), ("iterations", iterations), ("launches", launches)):
-            if value < 1:
-                raise pytest.UsageError(f"comm_benchmark: {name} is {value}, and must be 1 or more")
-        if not self._measures:
-            iterations, warmup, launches = 1, 0, 1
         try:
+            for name, value in (("ranks", ranks), ("iterations", iterations), ("launches", launches)):
+                parse_count(str(value), what=name, least=1)
+            if not self._measures:
+                iterations, warmup, launches = 1, 0, 1
             frame = _measured(
                 target_of(function, setup, args).text(),
                 ranks=ranks,
@@ -104,14 +105,14 @@ class CommBenchmark:
                 launches=launches,
                 timeout=timeout,
                 launcher=launcher,
-                hosts=tuple(hosts),
+                hosts=hosts,
                 store=self._store if self._measures else None,
                 tags={PYTEST_TAG: self._request.node.nodeid} if self._measures else {},
             )
         except UsageError as error:
             raise pytest.UsageError(f"comm_benchmark: {error}") from None
         except OmbError as error:
-            pytest.fail(f"comm_benchmark: {error}", pytrace=False)
+            raise pytest.fail.Exception(f"comm_benchmark: {error}", pytrace=False) from None
         result = CommResult(tuple(float(median) for median in frame["median_us"]), frame)
         if self._measures:
             self._report(result, ranks, iterations)
@@ -119,8 +120,6 @@ class CommBenchmark:
 
     def _report(self, result: CommResult, ranks: int, iterations: int) -> None:
         """Give the launches to pytest-benchmark, through a timer that tells their medians."""
-        if not self._request.config.pluginmanager.hasplugin("benchmark"):
-            raise pytest.UsageError("pytest --omb-py reports through pytest-benchmark: pip install pytest-benchmark")
         clock = _Clock([median * 1e-6 for median in result.medians_us])
         node = self._request.node
         marker = node.get_closest_marker("benchmark")
@@ -187,6 +186,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Measure tests with comm_benchmark; without it, each function is called once, unmeasured.",
     )
     group.addoption("--omb-py-store", metavar="DIR", help="Keep the launches in this store of omb-py too.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to measure what would be neither sound nor shown."""
+    if config.getoption("--omb-py"):
+        if not config.pluginmanager.hasplugin("benchmark"):
+            raise pytest.UsageError("pytest --omb-py reports through pytest-benchmark: pip install pytest-benchmark")
+        if config.getoption("dist", "no") != "no":
+            raise pytest.UsageError(
+                "pytest --omb-py is for one test at a time, as workers disturb each other: add -n 0"
+            )
 
 
 @pytest.fixture

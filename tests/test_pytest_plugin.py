@@ -109,7 +109,8 @@ def test_a_limit_of_pytest_benchmark_fails_the_run(run, pytester) -> None:
 WRONG = (
     ("comm_benchmark(hang)", "*rank 1 hangs in a call of the function*"),
     ("comm_benchmark(lambda comm: None)", "*define it at the top of a module*"),
-    ("comm_benchmark(step, ranks=0)", "*ranks is 0, and must be 1 or more*"),
+    ("comm_benchmark(step, ranks=0)", "*ranks must be 1 or more, not 0*"),
+    ("comm_benchmark(step, iterations='x')", "*iterations 'x' is not a whole number*"),
     ("comm_benchmark(step, setup=hang, args=(1,))", "*setup= or args=, not both*"),
     ("comm_benchmark(step); comm_benchmark(hang)", "*one function in a test*"),
 )
@@ -118,16 +119,25 @@ WRONG = (
 @pytest.mark.slow
 def test_what_goes_wrong_is_one_line(run) -> None:
     tests = (f"def test_{number}(comm_benchmark):\n    {line}\n" for number, (line, _) in enumerate(WRONG))
-    result = run("\n".join(("def step(comm): pass\ndef hang(comm): pass\n", *tests)), "--omb-py", "--tb=short")
+    result = run("\n".join(("def step(comm): pass\ndef hang(comm): pass\n", *tests)), "--omb-py")
     result.assert_outcomes(failed=len(WRONG))
     result.stdout.fnmatch_lines([words for _, words in WRONG])
+    result.stdout.no_fnmatch_line("*During handling of*")
+    result.stdout.no_fnmatch_line("*__tracebackhide__*")
 
 
 @pytest.mark.slow
-def test_without_pytest_benchmark_it_says_what_to_install(run) -> None:
-    result = run(TEST, "--omb-py", "-p", "no:benchmark", found=True)
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(["*pip install pytest-benchmark*"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-p", "no:benchmark"), "*pip install pytest-benchmark*"),
+        (("-p", "xdist", "-n", "2"), "*for one test at a time*add -n 0*"),
+    ],
+)
+def test_it_refuses_before_it_measures(run, words, said) -> None:
+    result = run(TEST, "--omb-py", *words, found=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([said])
 
 
 def test_the_frame_has_the_columns_of_the_store() -> None:
