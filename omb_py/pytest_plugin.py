@@ -13,6 +13,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,6 +100,7 @@ class CommBenchmark:
                 iterations, warmup, launches = 1, 0, 1
             frame = _measured(
                 target_of(function, setup, args).text(),
+                root=self._request.config.rootpath,
                 ranks=ranks,
                 iterations=str(iterations),
                 warmup=warmup,
@@ -154,20 +156,21 @@ class _Clock:
         self._now += next(self._durations, 0.0)
 
 
-def _measured(workload: str, *, store: str | None, **options: Any) -> pd.DataFrame:
+def _measured(workload: str, *, root: Path, store: str | None, **options: Any) -> pd.DataFrame:
     """Make the launches; a row for each. Raises OmbError."""
     from omb_py.api import run
 
-    with _importable():
+    with _importable(root):
         return run("function", workload=workload, store=store, quiet=True, **options).frame
 
 
 @contextlib.contextmanager
-def _importable() -> Iterator[None]:
-    """Let ranks import what this process can: ``pythonpath`` of pytest's settings changes sys.path only here."""
+def _importable(root: Path) -> Iterator[None]:
+    """Let ranks import what this process can: pytest's ``pythonpath`` and ``--import-mode`` act only here."""
     before = os.environ.get("PYTHONPATH")
     own = [path for path in sys.path if path and "site-packages" not in path and not path.startswith(sys.base_prefix)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*own, *(before or "").split(os.pathsep)])).strip(":")
+    paths = [*own, *(before or "").split(os.pathsep), str(root)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))
     try:
         yield
     finally:

@@ -187,3 +187,16 @@ def test_a_function_that_fails_on_one_rank_is_named(pytester, monkeypatch: pytes
     result = pytester.runpytest_subprocess(*ALONE, "-p", "no:cacheprovider", "-p", "no:xdist", "-q")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*step failed on rank 1: ValueError: no neighbour (line 3 of test_*"])
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_ranks_import_what_only_pytest_finds(pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``--import-mode=importlib`` the root of the tests is in no path."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    package = pytester.mkpydir("checks")
+    (package / "shared.py").write_text("def step(comm): comm.barrier()\n")
+    text = "from .shared import step as done\ndef step(comm): done(comm)\n"
+    (package / "test_it.py").write_text(f"{text}def test_it(comm_benchmark): comm_benchmark(step)\n")
+    words = ("-p", "no:cacheprovider", "-p", "no:xdist", "-q", "--import-mode=importlib")
+    pytester.runpytest_subprocess(*ALONE, *words).assert_outcomes(passed=1)
