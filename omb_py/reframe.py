@@ -59,7 +59,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
     """Runs ``omb-py run SUITE``; passes if it ends with exit code 0 and every checked byte was right."""
 
     suite = variable(str, value="quick")
-    """A shipped suite, or the path of a file."""
+    """A shipped suite, or the path of a file, which may stand beside the check file."""
     options = variable(typ.List[str], value=[])
     """Further options of ``omb-py run``. omb-py starts the ranks itself, without ReFrame's launcher."""
     command = variable(str, value="omb-py")
@@ -68,11 +68,15 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
     valid_prog_environs = ["*"]  # noqa: RUF012
     local = True
 
-    @run_before("run")  # type: ignore[untyped-decorator]
+    @run_before("run", always_last=True)  # type: ignore[untyped-decorator]
     def say_what_runs(self) -> None:
-        """Set the command line."""
+        """Set the command line, when the hooks of a subclass have set what it holds."""
+        beside = Path(self.prefix) / self.suite
         self.executable = self.command
-        self.executable_opts = ["run", self.suite, "--store", STORE, *self.options]
+        self.executable_opts = [
+            *("run", str(beside) if beside.is_file() else self.suite, "--store", STORE),
+            *self.options,
+        ]
 
     @property
     def rows(self) -> list[Row]:
@@ -87,8 +91,12 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
 
     @sanity_function  # type: ignore[untyped-decorator]
     def ended_well(self) -> object:
-        """Check that the exit code is 0, that there is a row, and that no row failed its validation."""
+        """Check that the exit code is 0, no row failed its validation, and each name of `reference` is a row's."""
+        from omb_py.errors import nearest
+
         rows = self.rows
+        names = figures(rows)
+        lost = [name for name in self.reference.scope(self.current_partition.fullname) if name not in names]
         wrong = sum(row["validated"] is False for row in rows)
         code = self.job.exitcode
         return sn.all(
@@ -96,6 +104,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
                 sn.assert_eq(code or 0, 0, f"omb-py ended with {code}: see {self.stderr}"),
                 sn.assert_true(rows, "omb-py stored nothing"),
                 sn.assert_eq(wrong, 0, f"{wrong} rows did not validate"),
+                *(sn.assert_true(False, f"no cell is called {name!r}: {nearest(name, names)}") for name in lost),
             ]
         )
 

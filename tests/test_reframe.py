@@ -20,10 +20,13 @@ from omb_py.reframe import OmbPyTest
 
 @rfm.simple_test
 class Tiny(OmbPyTest):
-    suite = {suite!r}
-    options = ["--backend", "mock", "--launches", "3", "--mock", {mock!r}, "-c"]
+    suite = "tiny.toml"
     command = f"{{sys.executable}} -m omb_py"
-    reference = {{"*": {{"allreduce 8 B, 4 ranks": (2.0, -0.2, 0.2, "us")}}}}
+    reference = {{"*": {{{cell!r}: (2.0, -0.2, 0.2, "us")}}}}
+
+    @run_before("run")
+    def choose(self):
+        self.options = ["--backend", "mock", "--launches", "3", "--mock", {mock!r}, "-c"]
 """
 SUITE = """name = "tiny"
 description = "one"
@@ -40,10 +43,10 @@ def reframe() -> None:
     pytest.importorskip("reframe", reason="ReFrame is not installed: pip install reframe-hpc")
 
 
-def run(folder: Path, mock: str) -> tuple[int, str, dict]:  # type: ignore[type-arg]
+def run(folder: Path, mock: str, cell: str = "allreduce 8 B, 4 ranks") -> tuple[int, str, dict]:  # type: ignore[type-arg]
     """(exit code, what it prints, its report) of ReFrame."""
     (folder / "tiny.toml").write_text(SUITE)
-    (folder / "check.py").write_text(CHECK.format(suite=str(folder / "tiny.toml"), mock=mock))
+    (folder / "check.py").write_text(CHECK.format(mock=mock, cell=cell))
     report = folder / "report.json"
     done = run_command(
         [
@@ -88,8 +91,16 @@ def test_reframe_reads_the_figures_of_a_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_reframe_fails_where_a_byte_is_wrong(tmp_path: Path) -> None:
-    code, said, report = run(tmp_path, "flip=1")
-    assert code == 1, said
+@pytest.mark.parametrize(
+    ("mock", "cell", "said"),
+    [
+        ("flip=1", "allreduce 8 B, 4 ranks", "omb-py ended with 1"),
+        ("noise=0.01", "allreduce 8 B", "no cell is called 'allreduce 8 B': did you mean allreduce 8 B, "),
+    ],
+    ids=["a byte is wrong", "a reference has no cell"],
+)
+def test_reframe_fails(tmp_path: Path, mock: str, cell: str, said: str) -> None:
+    code, output, report = run(tmp_path, mock, cell)
+    assert code == 1, output
     (case,) = report["runs"][0]["testcases"]
-    assert case["result"] == "fail" and "omb-py ended with 1" in said
+    assert case["result"] == "fail" and said in output
