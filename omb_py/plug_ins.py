@@ -55,8 +55,8 @@ def _entries() -> Mapping[str, tuple[EntryPointValue, ...]]:
     """The entries of our groups; remembered while the same packages are installed."""
     from omb_py.remembered import keep, recall  # not for ranks
 
-    folders = [folder for folder in sys.path if folder.endswith("-packages")]
-    question = json.dumps(["entry points", sys.path, *map(_packages_in, sys.path)])
+    packages = {folder: _packages_in(folder) for folder in sys.path}
+    question = json.dumps(["entry points", packages])
     answer = recall(question)
     if answer is None:
         from importlib.metadata import entry_points
@@ -64,7 +64,8 @@ def _entries() -> Mapping[str, tuple[EntryPointValue, ...]]:
         every = entry_points()
         ours = sorted(group for group in every.groups if group.startswith(_OURS))
         answer = {group: "\n".join(f"{e.name}\t{e.value}" for e in every.select(group=group)) for group in ours}
-        keep(question, answer, folders)
+        lists = [os.path.join(folder, name, "entry_points.txt") for folder in packages for name in packages[folder]]
+        keep(question, answer, lists)
     return {
         group: tuple(EntryPointValue(*line.split("\t")) for line in text.splitlines()) for group, text in answer.items()
     }

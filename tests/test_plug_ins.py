@@ -75,6 +75,9 @@ def test_entries_are_those_that_the_packages_have(monkeypatch: pytest.MonkeyPatc
     assert "importlib.metadata" not in sys.modules, "what was read once is remembered"
     assert again == first
     assert "pigeon" in {entry.name for entry in first["omb_py.backends"]}
+    (tmp_path / "pigeon-1.dist-info" / "entry_points.txt").write_text("[omb_py.backends]\ndove = pigeon:BACKEND\n")
+    forget_plug_ins()
+    assert "dove" in {entry.name for entry in plug_ins._entries()["omb_py.backends"]}, "the package was changed"
     forget_plug_ins()
 
 
