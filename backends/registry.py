@@ -38,7 +38,7 @@ def ours() -> Mapping[str, Backend]:
 @cache
 def backends() -> Mapping[str, Backend]:
     """All backends, ours first."""
-    plug_ins = load_plug_ins(ENTRY_POINTS, Backend)
+    plug_ins = load_plug_ins(ENTRY_POINTS, Backend, ours=ours().get)
     others = {**plug_ins.loaded, **{name: _broken(name, why) for name, why in plug_ins.broken.items()}}
     return {**ours(), **{name: backend for name, backend in others.items() if name not in ours()}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -28,6 +28,8 @@ class PlugIns(Generic[T]):
 
 _OURS = "omb_py."
 """How the names of our groups begin."""
+_BROKEN: dict[str, Mapping[str, str]] = {}
+"""Group -> what could not be loaded of it, as in :class:`PlugIns`."""
 _PACKAGES: set[str] = set()
 """Top-level modules of the objects that were loaded."""
 
@@ -80,15 +82,29 @@ def _packages_in(folder: str) -> list[str]:
 
 
 def raised_in(error: BaseException) -> str:
-    """Say which line of a plug-in an error comes from; empty where none was running."""
-    frames, trace = [], error.__traceback__
+    """Say which line of a plug-in an error comes from, or which method it lacks; empty where none was running."""
+    frames, trace, owner = [], error.__traceback__, object
     while trace is not None:
+        owner = type(trace.tb_frame.f_locals.get("self"))
         frames.append((str(trace.tb_frame.f_globals.get("__name__")), trace.tb_frame.f_code, trace.tb_lineno))
         trace = trace.tb_next
+    if isinstance(error, NotImplementedError) and frames and owner.__module__.partition(".")[0] in _PACKAGES:
+        return f"{owner.__qualname__} of the plug-in {owner.__module__} must define {frames[-1][1].co_name}"
     for module, code, line in reversed(frames):
         if module.partition(".")[0] in _PACKAGES - {_OURS.rstrip(".")}:
             return f"raised in the plug-in {module}, {code.co_filename} line {line} ({code.co_name})"
     return ""
+
+
+def described(error: BaseException, otherwise: str = "") -> str:
+    """An error that nobody expected, and the plug-in that it comes from; `otherwise` where none was running."""
+    text = " ".join(str(error).split())
+    return ": ".join(filter(None, (type(error).__name__, text, raised_in(error) or otherwise)))
+
+
+def loaded_packages() -> str:
+    """The packages that objects were loaded from, as words for a message."""
+    return ", ".join(sorted(_PACKAGES - {_OURS.rstrip(".")}))
 
 
 def has_plug_ins(group: str) -> bool:
@@ -97,7 +113,13 @@ def has_plug_ins(group: str) -> bool:
 
 
 @cache
-def load_plug_ins(group: str, *kinds: type[T], named: bool = True, classes: bool = False) -> PlugIns[T]:
+def load_plug_ins(
+    group: str,
+    *kinds: type[T],
+    ours: Callable[[str], object] = lambda name: False,
+    named: bool = True,
+    classes: bool = False,
+) -> PlugIns[T]:
     """Load all objects of a group, as those of ``omb_py.benchmarks``::
 
         BENCHMARKS = load_plug_ins("omb_py.benchmarks", Benchmark).loaded
@@ -105,6 +127,7 @@ def load_plug_ins(group: str, *kinds: type[T], named: bool = True, classes: bool
     Args:
         group: the entry-point group.
         *kinds: the classes of which an object must have one.
+        ours: tells whether omb-py has an object of this name, which none replaces.
         named: whether the `name` of an object must be that of its entry.
         classes: whether the objects are subclasses, and not instances.
     """
@@ -122,6 +145,15 @@ def load_plug_ins(group: str, *kinds: type[T], named: bool = True, classes: bool
             broken[entry.name] = f"{entry.value} is no {expected} but of type {type(thing).__name__}"
         elif named and getattr(thing, "name", entry.name) != entry.name:
             broken[entry.name] = f"{entry.value} is called {getattr(thing, 'name', '')!r}, not {entry.name!r}"
+        elif ours(getattr(thing, "name", entry.name)):
+            broken[entry.name] = f"{entry.value} needs another name: omb-py has one of this name"
         else:
             loaded[entry.name] = thing
+    _BROKEN[group] = broken
     return PlugIns(loaded, broken)
+
+
+def all_broken() -> Mapping[str, str]:
+    """Kind and name of what could not be loaded, of the groups that were asked for -> the reason."""
+    kinds = {group: group.removeprefix(_OURS).removesuffix("s") for group in _BROKEN}
+    return {f"{kinds[group]} {name}": why for group, reasons in _BROKEN.items() for name, why in reasons.items()}

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.plug_ins import load_plug_ins
+from omb_py.plug_ins import PlugIns, load_plug_ins
 from omb_py.suites.lookup import find_benchmark, learn_homes
 
 ENTRY_POINTS = "omb_py.benchmarks"
@@ -69,18 +69,22 @@ BENCHMARKS: Mapping[str, Benchmark] = _OurBenchmarks()
 
 
 def _third_party() -> Mapping[str, Benchmark]:
-    loaded = load_plug_ins(ENTRY_POINTS, Benchmark, named=False).loaded
+    loaded = _plug_ins().loaded
     return {benchmark.name: benchmark for benchmark in loaded.values()}
 
 
 def broken() -> Mapping[str, str]:
     """Name of each third-party benchmark that could not be loaded -> the reason."""
-    return load_plug_ins(ENTRY_POINTS, Benchmark, named=False).broken
+    return _plug_ins().broken
+
+
+def _plug_ins() -> PlugIns[Benchmark]:
+    return load_plug_ins(ENTRY_POINTS, Benchmark, ours=home_of, named=False)
 
 
 def names() -> list[str]:
     """Names of all benchmarks."""
-    return [*BENCHMARKS, *(n for n in _third_party() if n not in BENCHMARKS)]
+    return [*BENCHMARKS, *_third_party()]
 
 
 def find(name: str) -> Benchmark:

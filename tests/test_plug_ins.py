@@ -10,8 +10,23 @@ from typing import Any
 import pytest
 
 from omb_py import plug_ins
+from omb_py.backends import registry
 from omb_py.cli import main
-from tests.support.entries import forget_plug_ins
+from omb_py.cli.commands.info import list_command
+from omb_py.launchers import registry as launchers
+from omb_py.plugin import (
+    Backend,
+    Capabilities,
+    Command,
+    DeviceKind,
+    Dialect,
+    Launcher,
+    Observer,
+    Session,
+)
+from omb_py.suites import BENCHMARKS
+from omb_py.suites.training.frameworks import OURS, frameworks
+from tests.support.entries import PACKAGE, forget_plug_ins, install_entries
 
 SOURCE = """
 def program(world, cell):
@@ -33,6 +48,65 @@ def test_an_error_in_a_plug_in_is_the_plug_ins(
     assert "TypeError: object of type 'int' has no len()" in said
     assert "raised in the plug-in their_ring.core, /site/their_ring/core.py line 3 (program)" in said
     assert "bug in omb-py" not in said
+
+
+class Sketch(DeviceKind):
+    """It lacks its methods."""
+
+
+def test_a_method_that_a_plug_in_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plug_ins, "_PACKAGES", {"their_kinds"})
+    monkeypatch.setattr(Sketch, "__module__", "their_kinds.sketch")
+    with pytest.raises(NotImplementedError) as caught:
+        Sketch("sketch").count()
+    said = plug_ins.described(caught.value)
+    assert said == "NotImplementedError: Sketch of the plug-in their_kinds.sketch must define count"
+
+
+def test_an_error_that_no_plug_in_raised_names_those_that_are_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(plug_ins, "_PACKAGES", {"omb_py", "their_ring"})
+    run = ModuleType("omb_py.orchestrate.running.run")
+    run.execute = lambda checked: len(1)  # type: ignore[attr-defined, arg-type]
+    monkeypatch.setitem(sys.modules, "omb_py.orchestrate.running.run", run)
+    assert main(["allreduce", "--backend", "mock", "--no-store"]) == 3
+    assert "this is a bug in omb-py, or in a plug-in here (their_ring)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("group", "taken", "theirs"),
+    [
+        ("omb_py.benchmarks", "latency", BENCHMARKS["latency"]),
+        ("omb_py.backends", "mock", Backend(Capabilities("mock"), Session)),
+        ("omb_py.launchers", "srun", Launcher("srun", "", ())),
+        ("omb_py.devices", "cuda", Sketch("cuda")),
+        ("omb_py.observers", "energy", Observer),
+        ("omb_py.dialects", "osu", type("Theirs", (Dialect,), {"name": "osu"})()),
+        ("omb_py.commands", "run", Command("run", "", list_command)),
+        ("omb_py.commands", "latency", Command("latency", "", list_command)),
+        ("omb_py.frameworks", "torch", OURS["torch"]),
+    ],
+    ids=lambda what: what if isinstance(what, str) else "",
+)
+def test_list_tells_of_a_name_that_is_taken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], group: str, taken: str, theirs: object
+) -> None:
+    monkeypatch.setattr(plug_ins, "_BROKEN", {})
+    monkeypatch.setattr(Observer, "name", "energy", raising=False)
+    install_entries(monkeypatch, group, {taken: theirs})
+    caches = (registry.backends, launchers.installed, frameworks)
+    for remembered in caches:
+        remembered.cache_clear()
+    try:
+        assert main(["list"]) == 0
+    finally:
+        forget_plug_ins()
+        for remembered in caches:
+            remembered.cache_clear()
+    kind = group.removeprefix("omb_py.").removesuffix("s")
+    said = f"{kind} {taken} of an installed package cannot be loaded: {PACKAGE}:{taken} needs another name"
+    assert said in capsys.readouterr().out
 
 
 def test_an_error_elsewhere_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,11 +155,7 @@ ENTRIES: list[ViewEntry] = [
 @cache
 def installed() -> PlugIns[ViewEntry]:
     """The views of installed packages; what cannot be loaded is kept with its reason, so that commands can say it."""
-    plug_ins = load_plug_ins(ENTRY_POINTS, ViewEntry)
-    names = {entry.name for entry in ENTRIES}
-    twice = {name: "omb-py has a view of this name" for name in plug_ins.loaded if name in names}
-    others = {name: entry for name, entry in plug_ins.loaded.items() if name not in names}
-    return PlugIns(others, {**plug_ins.broken, **twice})
+    return load_plug_ins(ENTRY_POINTS, ViewEntry, ours={entry.name: entry for entry in ENTRIES}.get)
 
 
 def every_entry() -> list[ViewEntry]:

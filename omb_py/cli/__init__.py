@@ -138,11 +138,12 @@ def _interrupted(debug: bool) -> int:
 
 
 def _fail_by_bug(error: Exception, debug: bool) -> int:
-    from omb_py.plug_ins import raised_in
+    from omb_py.plug_ins import described, loaded_packages
 
-    origin = raised_in(error) or "this is a bug in omb-py"
-    hint = "" if debug else f": {origin}; use --debug for the traceback"
-    return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
+    if debug:
+        return _fail(f"{type(error).__name__}: {error}", ENVIRONMENT, debug)
+    bug = "this is a bug in omb-py" + (f", or in a plug-in here ({here})" if (here := loaded_packages()) else "")
+    return _fail(f"{described(error, bug)}; use --debug for the traceback", ENVIRONMENT, debug)
 
 
 def _warn(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from omb_py.plug_ins import load_plug_ins
+from omb_py.plug_ins import PlugIns, load_plug_ins
+from omb_py.suites.registry import home_of
 
 if TYPE_CHECKING:
     import click
@@ -95,9 +96,17 @@ OURS: Mapping[str, Command] = {
 
 def commands() -> Mapping[str, Command]:
     """All commands by name, ours first."""
-    return {**load_plug_ins(ENTRY_POINTS, Command).loaded, **OURS}
+    return {**_plug_ins().loaded, **OURS}
 
 
 def broken_commands() -> Mapping[str, str]:
     """Name of each command of an installed package that cannot be loaded -> why."""
-    return load_plug_ins(ENTRY_POINTS, Command).broken
+    return _plug_ins().broken
+
+
+def _plug_ins() -> PlugIns[Command]:
+    return load_plug_ins(ENTRY_POINTS, Command, ours=_is_ours)
+
+
+def _is_ours(name: str) -> bool:
+    return name in OURS or bool(home_of(name))

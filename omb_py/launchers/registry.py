@@ -73,9 +73,9 @@ RANK_VARIABLES: Final = _sorted_variables(LAUNCHERS)
 @cache
 def installed() -> Mapping[str, Launcher]:
     """The launchers of other packages. One that cannot be loaded says so when it is asked for."""
-    plug_ins = load_plug_ins(ENTRY_POINTS, Launcher)
+    plug_ins = load_plug_ins(ENTRY_POINTS, Launcher, ours=NAMED.get)
     broken = {name: _BrokenLauncher(name, reason) for name, reason in plug_ins.broken.items()}
-    return {name: launcher for name, launcher in {**plug_ins.loaded, **broken}.items() if name not in NAMED}
+    return {**plug_ins.loaded, **broken}
 
 
 @cache

@@ -68,13 +68,15 @@ OURS: tuple[Dialect, ...] = (
 )
 
 
-def installed() -> tuple[Dialect, ...]:
+_NAMED = {dialect.name: dialect for dialect in OURS}
+
+
+def installed() -> PlugIns[Dialect]:
     """The dialects of installed packages; none replaces one of ours."""
-    names = {dialect.name for dialect in OURS}
-    return tuple(d for d in load_plug_ins(ENTRY_POINTS, Dialect).loaded.values() if d.name not in names)
+    return load_plug_ins(ENTRY_POINTS, Dialect, ours=_NAMED.get)
 
 
-DIALECTS: tuple[Dialect, ...] = (*OURS, *installed())
+DIALECTS: tuple[Dialect, ...] = (*OURS, *installed().loaded.values())
 PLAIN = Dialect()
 """The dialect of forms that are no tool's text: tables, CSV, JSON."""
 USUAL = next(dialect for dialect in DIALECTS if dialect.usual)
@@ -109,7 +111,7 @@ def readers() -> tuple[TextReader | WholeReader, ...]:
 
 def broken() -> Mapping[str, str]:
     """Name of each third-party dialect or reader that could not be loaded -> the reason."""
-    return {**load_plug_ins(ENTRY_POINTS, Dialect).broken, **_third_party().broken}
+    return {**installed().broken, **_third_party().broken}
 
 
 def _third_party() -> PlugIns[TextReader | WholeReader]:

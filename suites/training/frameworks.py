@@ -135,8 +135,7 @@ _NOT_HERE: Final = {
 @cache
 def frameworks() -> Mapping[str, Framework]:
     """All frameworks by name, ours first."""
-    theirs = load_plug_ins(ENTRY_POINTS, Framework).loaded
-    return {**OURS, **{name: framework for name, framework in theirs.items() if name not in OURS}}
+    return {**OURS, **load_plug_ins(ENTRY_POINTS, Framework, ours=OURS.get).loaded}
 
 
 def find_framework(name: str) -> Framework:
@@ -145,7 +144,7 @@ def find_framework(name: str) -> Framework:
         return OURS[name]
     if name in _NOT_HERE:
         raise UsageError(f"framework {name}: {_NOT_HERE[name]}")
-    if why := load_plug_ins(ENTRY_POINTS, Framework).broken.get(name):
+    if why := load_plug_ins(ENTRY_POINTS, Framework, ours=OURS.get).broken.get(name):
         raise UsageError(f"framework {name} cannot be loaded ({why}): {REPAIR}")
     if name not in frameworks():
         raise UsageError(f"unknown framework {name!r}: {nearest(name, frameworks())}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -13,12 +14,16 @@ from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import Page, ParsedType, debug_option, tool_option
 from omb_py.cli.option_params import backend_option, ranks_option, table_option
+from omb_py.cli.registry import commands
 from omb_py.cli.stored_cells import format_option, skipped
+from omb_py.engine.devices import registry as devices
 from omb_py.engine.devices.registry import GPU_KINDS
+from omb_py.engine.observers import registry as observers
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import ENVIRONMENT, NEGATIVE, OK, EnvironmentProblem, UsageError
 from omb_py.grammar.values import parse_size
+from omb_py.launchers import registry as launchers
 from omb_py.options.readers import whole, word
 from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.orchestrate.info import catalogue, doctor, explain_devices, gpu_doctor
@@ -26,10 +31,13 @@ from omb_py.orchestrate.info.explain import explain
 from omb_py.orchestrate.launching.launch_command import command_for
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.resolution import resolve
+from omb_py.plug_ins import all_broken, has_plug_ins
+from omb_py.results.dialects import registry as dialects
 from omb_py.results.store.paths import is_store
 from omb_py.results.store.row import Row
 from omb_py.suites import find, names
 from omb_py.suites.registry import broken
+from omb_py.suites.training.frameworks import frameworks
 
 SHELLS = ("bash", "zsh", "fish")
 _LINES = {
@@ -55,8 +63,26 @@ def run_list(form: str) -> int:
     if form == "json":
         click.echo(json.dumps(catalogue.as_json(benchmarks, where, broken()), indent=1))
     else:
-        click.echo(catalogue.as_text(benchmarks, where, broken(), FAMILIES))
+        click.echo(catalogue.as_text(benchmarks, where, _broken(), FAMILIES))
     return OK
+
+
+def _broken() -> Mapping[str, str]:
+    """What installed packages offer and cannot be loaded, of all kinds -> why."""
+    for load in (
+        commands,
+        launchers.installed,
+        devices.installed,
+        observers.installed,
+        dialects.broken,
+        frameworks,
+    ):
+        load()
+    if has_plug_ins("omb_py.views"):
+        from omb_py.dashboards.views.registry import installed  # it loads all views of ours
+
+        installed()
+    return all_broken()
 
 
 def explain_command() -> click.Command:

@@ -13,7 +13,7 @@ from typing import Final
 from omb_py.engine.devices import Device, cuda, rocm
 from omb_py.engine.devices.kind import DeviceKind
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.plug_ins import REPAIR, load_plug_ins
+from omb_py.plug_ins import REPAIR, PlugIns, load_plug_ins
 
 ENTRY_POINTS: Final = "omb_py.devices"
 HOST: Final = "cpu"
@@ -25,6 +25,11 @@ KINDS: Final[Mapping[str, DeviceKind]] = {kind.name: kind for kind in (DeviceKin
 GPU_KINDS: Final = tuple(name for name, kind in KINDS.items() if kind.is_gpu)
 
 
+def installed() -> PlugIns[DeviceKind]:
+    """The kinds of other packages."""
+    return load_plug_ins(ENTRY_POINTS, DeviceKind, ours=KINDS.get)
+
+
 @cache
 def find_kind(name: str) -> DeviceKind:
     """The kind with this name. Raises UsageError with the nearest one; EnvironmentProblem: it cannot be loaded."""
@@ -33,7 +38,7 @@ def find_kind(name: str) -> DeviceKind:
     if name == SIMULATED:
         kind: DeviceKind = import_module("omb_py.testing.simulated_device").KIND
         return kind
-    plug_ins = load_plug_ins(ENTRY_POINTS, DeviceKind)
+    plug_ins = installed()
     if name in plug_ins.broken:
         raise EnvironmentProblem(f"--device {name} cannot be loaded ({plug_ins.broken[name]}): {REPAIR}")
     if name == "gpu":

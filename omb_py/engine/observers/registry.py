@@ -33,7 +33,7 @@ def find(name: str) -> type[Observer]:
 
 def installed() -> PlugIns[type[Observer]]:
     """The observers of other packages."""
-    plug_ins: PlugIns[type[Observer]] = load_plug_ins(ENTRY_POINTS, Observer, classes=True)
+    plug_ins: PlugIns[type[Observer]] = load_plug_ins(ENTRY_POINTS, Observer, ours=OURS.get, classes=True)
     return plug_ins
 
 

@@ -12,6 +12,8 @@ from omb_py.backends.capabilities import Capabilities
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.orchestrate.planning.availability import device_problem, lacking
+from omb_py.plug_ins import REPAIR, described
+from omb_py.suites import BENCHMARKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,12 @@ def for_benchmark(benchmark: Benchmark, place: RunTarget) -> RunTarget:
     """Return the place for one benchmark: the backend may lack what the benchmark needs."""
     if not place.available:
         return place
-    reason, fix = lacking(place.backend, benchmark)
+    try:
+        reason, fix = lacking(place.backend, benchmark)
+    except Exception as error:
+        if benchmark.name in BENCHMARKS:
+            raise
+        reason, fix = f"its program failed ({described(error)})", REPAIR
     return replace(place, reason=reason, fix=fix)
 
 
@@ -90,7 +97,7 @@ def as_text(
     Args:
         benchmarks: in the order of the list.
         where: from :func:`list_targets`.
-        broken: name of a benchmark that cannot be loaded -> why.
+        broken: kind and name of what cannot be loaded -> why.
         titles: family -> its title, in the order of the list.
     """
     gaps: dict[str, int] = {}
@@ -103,7 +110,7 @@ def as_text(
             lines += _by_name(of_family, where, gaps) if family in BY_NAME else _by_line(of_family, where, gaps)
     lines += [""] if gaps else []
     lines += [f"[{number}] not on {why}" for why, number in gaps.items()]
-    lines += [f"benchmark {name} of an installed package cannot be loaded: {why}" for name, why in broken.items()]
+    lines += [f"{what} of an installed package cannot be loaded: {why}" for what, why in broken.items()]
     return "\n".join(lines)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from omb_py import class_code
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
+from omb_py.plug_ins import described
 from omb_py.process_end import code_for_caller
 
 KEPT = 32
@@ -511,7 +512,7 @@ def _explain(error: Exception, position: Position) -> str:
         return f"{_own_name()} ran out of memory{where}: {todo}"
     if isinstance(error, StepFailed) and position.session is not None:
         return f"{position.session.doing(error.step)} failed{where}: {error.text}"
-    return f"{_own_name()} failed{where}: {type(error).__name__}: {error}"
+    return f"{_own_name()} failed{where}: {described(error)}"
 
 
 def _own_name() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -50,6 +51,13 @@ def test_a_backend_with_device_buffers_is_believed() -> None:
     assert place(where, "ucx", "native", "cuda").available
     (rocm, fix) = (place(where, "ucx", "native", "rocm").reason, place(where, "ucx", "native", "rocm").fix)
     assert (rocm, fix) == ("no driver: install it", "")  # what to do is said once
+
+
+def test_a_benchmark_of_a_package_that_fails_breaks_nothing_else() -> None:
+    theirs = replace(BENCHMARKS["bcast"], name="theirs", program=lambda world, cell: 1 / 0)
+    where = [RunTarget("gloo", "torch", "cpu")]
+    text = as_text([theirs, BENCHMARKS["bcast"]], where, {}, TITLES)
+    assert "theirs [1]" in text and "[1] not on gloo: its program failed (ZeroDivisionError" in text
 
 
 def test_json_has_every_combination() -> None:
