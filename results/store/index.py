@@ -77,8 +77,8 @@ class Index:
     parts: list[IndexPart] = field(default_factory=list)
     covered: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Relative path -> (index of the part, index of the file in it)."""
-    bad: dict[str, str] = field(default_factory=dict)
-    """Relative path of each unreadable file -> reason."""
+    bad: set[str] = field(default_factory=set)
+    """Relative paths of files that who indexed them could not read; another user may, or a later reading."""
 
     def missing(self, entries: Iterable[StoreFile]) -> list[StoreFile]:
         """The files that are new or changed since they were indexed."""
@@ -216,9 +216,7 @@ def _read_index(root: Path, entries: Sequence[StoreFile]) -> Index:
         for position, (relative, size, changed, _) in enumerate(part.files):
             if now.get(relative) == (size, changed):
                 index.covered[relative] = (number, position)
-        for relative, (size, changed, why) in part.bad.items():
-            if now.get(relative) == (size, changed):
-                index.bad[relative] = why
+        index.bad.update(relative for relative, facts in part.bad.items() if now.get(relative) == facts[:2])
     return index
 
 

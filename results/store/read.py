@@ -331,17 +331,16 @@ class _Reading:
         from omb_py.results.store import index as summary_index
 
         index = summary_index.refreshed(self.root, self.listed, self.problems.__setitem__)
-        self.problems.update({e.path: index.bad[e.relative] for e in chosen if e.relative in index.bad})
         covered = [entry for entry in chosen if entry.relative in index.covered]
         missing = index.missing(chosen)
         held = {entry.relative: index.launches_of(entry.relative) for entry in covered}
         outdated = outdated_launches(self.listed, {relative: names for relative, names in held.items() if names})
         order = {entry.relative: number for number, entry in enumerate(self.listed)}
         current = {entry.relative: order[entry.relative] for entry in covered if entry.relative not in outdated}
-        # merged files that are new or have outdated launches are rare, and read one by one
+        # merged files that are new or have outdated launches are rare, and read one by one, as what could not be read
         merged = [entry for entry in missing if entry.path.name.startswith(MERGED)]
         new = [entry for entry in missing if not entry.path.name.startswith(MERGED)]
-        partial = [entry for entry in covered if entry.relative in outdated] + merged
+        partial = [entry for entry in chosen if entry.relative in {*outdated, *index.bad}] + merged
         try:
             if self.expression is not None and (self.with_samples or len(self.wanted) > _FEW_COLUMNS):
                 matches = summary_index.read(index, pa.schema([]), self.expression, current)

@@ -178,7 +178,9 @@ def reason(error: OSError) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or the name of its class if it has no text."""
+    """The first line of an error's text, or the name of its class if it has no text; of the system's, the cause."""
+    if isinstance(error, OSError) and error.errno:
+        return reason(error)
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 

@@ -177,6 +177,21 @@ def test_bad_files_are_named_every_time(store, monkeypatch) -> None:
         assert skipped["junk.parquet"].startswith("not a readable Parquet file")
 
 
+def test_what_another_user_could_not_read_is_read(store, monkeypatch) -> None:
+    """The index of a store that several users share is that of whoever read it first."""
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as other:
+        other.setattr(index, "read_excerpt", refuse)
+        other.setattr(read, "read_schema", refuse)
+        skipped: dict[Path, str] = {}
+        assert load(store, on_skip=skipped.__setitem__, columns=["value"]).empty
+    assert set(skipped.values()) == {"not a readable Parquet file (permission denied)"}
+    assert check(store, monkeypatch) == {}
+
+
 @pytest.mark.slow
 def test_a_store_that_cannot_be_written_is_read_and_that_is_said(store, monkeypatch) -> None:
     (store / ".index").write_text("in the way")
