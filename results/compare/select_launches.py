@@ -16,12 +16,12 @@ from omb_py.results.dialects.log_files import logs_in, read_log, without_files
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.repro_command import storing
 from omb_py.results.store.filters import TAGS, Filter, parse_filter
-from omb_py.results.store.journal import FOLDER as JOURNALS
 from omb_py.results.store.paths import SUFFIX, OnSkip, check_store, is_store, pass_over
 from omb_py.results.store.provenance import Provenance, is_simulated, provenance_of
 from omb_py.results.store.read import DATE, distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.runs import find_run
+from omb_py.results.store.write import JOURNALS
 
 _SHORT = 3
 """With so few cells the texts of two launches may well be equal."""

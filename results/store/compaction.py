@@ -186,7 +186,7 @@ def _put_back(root: Path) -> None:
 def _groups(root: Path, last: date) -> Iterator[list[StoreFile]]:
     """Groups of files to merge. Each is of one day, with no running launch and at least one file that is not merged."""
     listed = entries(root)
-    running = {path.stem for path in (root / journal.FOLDER).glob(f"*{journal.SUFFIX}")}
+    running = {path.stem for path in journal.left_in(root, journal.SUFFIX)}
     folders: dict[Path, list[StoreFile]] = {}
     for entry in listed:
         with contextlib.suppress(ValueError):

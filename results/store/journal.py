@@ -28,9 +28,8 @@ from omb_py.errors import EnvironmentProblem, NotStored, UsageError
 from omb_py.grammar.json_values import JsonObject
 from omb_py.results.store import schema
 from omb_py.results.store.row import Row
-from omb_py.results.store.write import pack, reason, sync_folder, unpack, write_launch
+from omb_py.results.store.write import JOURNALS, pack, reason, sync_folder, unpack, write_launch
 
-FOLDER = ".journal"
 SUFFIX = ".jsonl"
 _MANY = 50_000
 """Samples from which on NumPy, which must be loaded, converts them faster: the ranks measure meanwhile."""
@@ -58,7 +57,7 @@ class Journal:
             ValueError: this launch already has a journal.
         """
         self.store = Path(store)
-        self.path = Path(store) / FOLDER / f"{launch_id}{SUFFIX}"
+        self.path = Path(store) / JOURNALS / f"{launch_id}{SUFFIX}"
         self.launch_id = launch_id
         self.cells = 0
         """Finished cells."""
@@ -227,7 +226,7 @@ class RunLock:
             UsageError: another process measures this run.
             EnvironmentProblem: the store cannot be written.
         """
-        path = self._path = (Path(store) / FOLDER / f"{run_id}{_RUN}").absolute()
+        path = self._path = (Path(store) / JOURNALS / f"{run_id}{_RUN}").absolute()
         handle, holders = _HELD[path] if path in _HELD else (_locked(path, run_id), 0)
         _HELD[path] = handle, holders + 1
         weakref.finalize(self, _release, path, os.getpid())
@@ -240,13 +239,29 @@ class RunLock:
             os.pwrite(handle, how.encode(), 0)
 
 
+def left_in(store: str | Path, suffix: str) -> list[Path]:
+    """The files with this suffix that launches have, or have left, in the folder of the journals.
+
+    Raises EnvironmentProblem when they cannot be listed: they are another user's.
+    """
+    folder = Path(store) / JOURNALS
+    try:
+        return sorted(folder / name for name in os.listdir(folder) if name.endswith(suffix))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot list {str(folder)!r}: {reason(error)}") from error
+
+
 def unfinished_runs(store: str | Path) -> dict[str, RunEnd]:
     """How each run of a store stands that has not reached its end, by its id.
 
     A file system without locks does not tell a run that goes on from one that was killed: neither is named there.
+
+    Raises as :func:`left_in`.
     """
     found: dict[str, RunEnd] = {}
-    for path in sorted((Path(store) / FOLDER).glob(f"*{_RUN}")):
+    for path in left_in(store, _RUN):
         with contextlib.suppress(OSError), path.open("rb") as file:
             how = file.read().decode()
             if how in ENDS:  # whoever noted it may hold the lock a moment longer

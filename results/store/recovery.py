@@ -12,7 +12,7 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.results.json_values import read_object
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
-from omb_py.results.store.journal import FOLDER, SUFFIX, decode_block, decode_row, lock
+from omb_py.results.store.journal import SUFFIX, decode_block, decode_row, left_in, lock
 from omb_py.results.store.paths import check_store
 from omb_py.results.store.provenance import MERGED, launches
 from omb_py.results.store.row import Row
@@ -55,8 +55,8 @@ class Contents:
 
 
 def journals(store: str | Path) -> list[Path]:
-    """The journals in a store, of running launches and of interrupted ones."""
-    return sorted((Path(store) / FOLDER).glob(f"*{SUFFIX}"))
+    """The journals in a store, of running launches and of interrupted ones. Raises as :func:`left_in`."""
+    return left_in(store, SUFFIX)
 
 
 def recover(store: str | Path) -> list[Recovered]:
@@ -65,7 +65,7 @@ def recover(store: str | Path) -> list[Recovered]:
     A torn last line is a cell that was never announced, and is dropped. The call may be repeated: a launch that is
     already in the store is not written again. A journal that cannot be read is reported and left in place.
 
-    Raises UsageError when there is no such folder.
+    Raises UsageError when there is no such folder, and as :func:`journals`.
     """
     check_store(Path(store))
     results = (_recover_one(Path(store), path) for path in journals(store))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.results.store.journal import RunEnd, unfinished_runs
 from omb_py.results.store.read import OnSkip, load_table, to_rows
 from omb_py.results.store.row import Row
@@ -65,7 +66,9 @@ def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[RunSummary
     for row in cast("list[_Group]", to_rows(kinds.sort_by(_FIRST))):  # groups come in an order of their hashes
         grouped.setdefault(row["run_id"], []).append(row)
     tags = _tags(cells)
-    unfinished = unfinished_runs(store)
+    unfinished: dict[str, RunEnd] = {}
+    with contextlib.suppress(EnvironmentProblem):  # the folder is another user's
+        unfinished = unfinished_runs(store)
     summaries = [_run(run_id, rows, tags.get(run_id, {}), unfinished.get(run_id)) for run_id, rows in grouped.items()]
     return sorted(summaries, key=lambda run: (run.started_at, run.run_id))
 

@@ -30,12 +30,14 @@ LAUNCHES_KEY = b"omb_py.launches"
 PROVENANCES_KEY = b"omb_py.provenances"
 ROW_GROUP = 4096
 """Maximum rows of a row group, so that one launch of a merged file can be read without the others."""
+JOURNALS = ".journal"
+"""Folder of the journals of a store (:mod:`omb_py.results.store.journal`)."""
 _PACKED = "zstd"
 _LAUNCH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def check_writable(store: str | Path, needed: bool = True) -> None:
-    """Create the store's folder and write a test file in it.
+    """Create the store's folder and write a test file in it, and in those of its folders that a launch of today needs.
 
     Args:
         needed: whether the command cannot do without a store.
@@ -55,15 +57,17 @@ def check_writable(store: str | Path, needed: bool = True) -> None:
     except FileNotFoundError:
         raise EnvironmentProblem("this folder no longer exists, and the store is in it: cd to another") from None
     try:
+        folder = root
         root.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".write-test-", dir=root)
-        try:
-            _write_all(handle, b"omb-py")
-        finally:
-            os.close(handle)
-            os.unlink(name)
+        for folder in (root, *root.glob(JOURNALS), *root.glob(f"date={datetime.now(UTC).date()}")):
+            handle, name = tempfile.mkstemp(prefix=".write-test-", dir=folder)
+            try:
+                _write_all(handle, b"omb-py")
+            finally:
+                os.close(handle)
+                os.unlink(name)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write results to {str(root)!r}: {reason(error)}; {elsewhere}") from error
+        raise EnvironmentProblem(f"cannot write results to {str(folder)!r}: {reason(error)}; {elsewhere}") from error
 
 
 def write_launch(

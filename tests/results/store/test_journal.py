@@ -293,10 +293,10 @@ class TestTheLockOfARun:
         assert self.elsewhere(tmp_path) == refused
         del again
         assert self.elsewhere(tmp_path) == ""
-        assert not list((tmp_path / module.FOLDER).iterdir())
+        assert not list((tmp_path / module.JOURNALS).iterdir())
 
     def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(self, tmp_path, monkeypatch) -> None:
-        opened, path = [], tmp_path / module.FOLDER / "r1.run"
+        opened, path = [], tmp_path / module.JOURNALS / "r1.run"
 
         def locking(handle: int) -> bool:
             opened.append(handle)
@@ -336,6 +336,6 @@ class TestTheLockOfARun:
 
     def test_without_locks_only_what_a_run_noted_is_known(self, tmp_path, monkeypatch) -> None:
         RunLock(tmp_path, "r1").ended_early("failed")
-        (tmp_path / module.FOLDER / "r2.run").touch()
+        (tmp_path / module.JOURNALS / "r2.run").touch()
         monkeypatch.setattr(module, "lock", lambda handle: False)
         assert unfinished_runs(tmp_path) == {"r1": "failed"}

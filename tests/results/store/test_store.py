@@ -7,6 +7,7 @@ import shutil
 import stat
 import threading
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,21 @@ class TestCheckWritable:
         with pytest.raises(EnvironmentProblem, match=words[number]):
             check_writable(tmp_path)
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("below", [".journal", f"date={datetime.now(UTC).date()}"])
+    def test_a_folder_of_another_user(self, tmp_path, monkeypatch, below: str) -> None:
+        """Not only when all is measured."""
+        (tmp_path / below).mkdir()
+        make = writing.tempfile.mkstemp
+
+        def refuse(dir: Path, **words: str) -> tuple[int, str]:
+            if dir != tmp_path:
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return make(dir=dir, **words)
+
+        monkeypatch.setattr(writing.tempfile, "mkstemp", refuse)
+        with pytest.raises(EnvironmentProblem, match=f"/{below}': permission denied; choose another folder"):
+            check_writable(tmp_path)
 
 
 class TestWriteLaunch:

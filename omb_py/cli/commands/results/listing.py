@@ -125,7 +125,12 @@ def _verb(
 
 def _say_unfinished(store: Path) -> None:
     """Say on stderr how many launches have no rows yet, and what gives them to those that have ended."""
-    if unfinished := journals(store):
+    try:
+        unfinished = journals(store)
+    except EnvironmentProblem as problem:
+        click.echo(f"omb-py: {problem}: whether runs have not ended is not known", err=True)
+        return
+    if unfinished:
         what = f"{counted(len(unfinished), 'launch')} not finished, or ended early"
         click.echo(f"omb-py: {what}: {recover_command(store)} stores what they had measured", err=True)
 

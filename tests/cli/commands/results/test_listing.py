@@ -13,6 +13,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.cli.commands.results.listing import group
+from omb_py.results.store import journal as journal_module
 from omb_py.results.store.journal import Journal
 from omb_py.results.store.write import write_launch
 from tests.support.rows import row_of
@@ -150,6 +151,19 @@ def test_recover(run: Run, store: Path) -> None:
     assert out.startswith("recovered: run-3-0, 1 cell, ")
     code, out, err = run("list")
     assert "run-3" in out and err == ""
+
+
+def test_journals_that_cannot_be_listed(run: Run, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are another user's."""
+
+    def refuse(folder: Path) -> list[str]:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(journal_module.os, "listdir", refuse)
+    problem = f"cannot list '{store}/.journal': permission denied"
+    code, out, err = run("list")
+    assert (code, err) == (0, f"omb-py: {problem}: whether runs have not ended is not known\n") and "run-1" in out
+    assert run("recover") == (3, "", f"omb-py: error: {problem}\n")
 
 
 def test_recover_says_what_it_cannot_read(run: Run, store: Path) -> None:
