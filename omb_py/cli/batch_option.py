@@ -95,6 +95,7 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
             f"--nodes {nodes} with -n {ranks}: {nodes - ranks} nodes would have no rank, and Slurm would give {ranks} "
             f"without a word: -n {nodes} or more, or --nodes {ranks}"
         )
+    of_one_job = without(raw, [option for option in own if option.name in ("array", "subset")])
     batch = BatchRequest(
         words,
         (Path.cwd() / _FOLDER),
@@ -104,7 +105,7 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
         subsets=job["subset"],
         extra=job["submit_args"] or (),
         scheduler=job["submit"] or next(iter(SCHEDULERS)),
-        typed=(str(page.name), *raw) if job["submit"] else (),
+        typed=(str(page.name), *of_one_job) if job["submit"] else (),
     )
     if job["print_script"]:
         click.echo(script_of(batch), nl=False)

@@ -105,7 +105,7 @@ class BatchRequest:
     scheduler: str = "slurm"
     """A value of ``--submit``."""
     typed: tuple[str, ...] = ()
-    """The command line with the options of the job: what goes on with a run of it is another job."""
+    """The command line with the options of one job: what goes on with a run of it is another job. Empty: not known."""
 
     @property
     def several(self) -> bool:

@@ -53,8 +53,9 @@ def script_of(request: BatchRequest, environ: Mapping[str, str] = os.environ) ->
     if source := checkout():  # it need not be installed
         path = os.pathsep.join(filter(None, [source, environ.get("PYTHONPATH")]))
         lines.append(f"export PYTHONPATH={shlex.quote(path)}")
-    if request.typed and not request.several:  # one job goes on with its run, not each of several
-        lines.append(f"export {TYPED}={shlex.quote(shlex.join(request.typed))}")
+    if request.typed:  # of several, each goes on with its own run, on its own nodes
+        own = f'" --subset ${system.nodes[0]}"' if request.array > 1 or request.subsets else ""
+        lines.append(f"export {TYPED}={shlex.quote(shlex.join(request.typed))}{own}")
     code = f"{shlex.quote(str(request.folder))}/{system.task_shell}.code"
     # no shell stands between the scheduler's signals and omb-py
     return "\n".join(

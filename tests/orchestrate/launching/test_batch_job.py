@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from shlex import join, quote
+from shlex import quote
 
 import pytest
 
@@ -14,6 +14,7 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.launcher import BatchRequest
 from omb_py.orchestrate.launching.batch_job import Done, code_of, script_of, submit
 from tests.launchers.test_mpiexec import program
+from tests.support.machines.mpi import run_command
 
 SBATCH = """\
 for last; do :; done
@@ -66,16 +67,19 @@ def test_jobs_of_an_array_write_files_of_their_own(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.parametrize(("more", "shown"), [("", True), (" --subset n[1-2]", True), (" --array 2", False)])
+@pytest.mark.parametrize("more", ["", " --subset n[1-2] --subset n3", " --array 2"])
 def test_what_goes_on_with_a_run_of_a_job_is_a_job(
-    more: str, shown: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A hint in its output is typed on a login node, where nothing shall be measured."""
     monkeypatch.chdir(tmp_path)
     line = f"run quick --backend mock -n 2 --submit slurm --nodes 1{more}"
     assert main([*line.split(), "--print-script"]) == 0
     text = capsys.readouterr().out
-    assert (f"export OMB_PY_TYPED={quote(join([*line.split(), '--print-script']))}\n" in text) is shown
+    (typed,) = (text for text in text.splitlines() if text.startswith("export OMB_PY_TYPED="))
+    own = run_command(["bash", "-c", f"SLURM_JOB_NODELIST=n[1-2]; {typed}; echo $OMB_PY_TYPED"]).stdout.split()
+    one = line.removesuffix(more).split()
+    assert own == [*one, "--print-script", *(("--subset", "n[1-2]") if more else ())]
     assert text.endswith("run quick --backend mock -n 2\n")
     assert main("run quick --print-script".split()) == 0
     assert "OMB_PY_TYPED" not in capsys.readouterr().out, "whoever submits it gives the job its nodes"
