@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -117,12 +118,14 @@ def submit(request: BatchRequest, note: Callable[[str], None], environ: Mapping[
         EnvironmentProblem: the scheduler is missing or refuses; jobs that were submitted before are cancelled.
         Interrupted: Ctrl-C; all jobs are cancelled.
     """
-    script = request.folder / "job.sh"
     try:
         request.folder.mkdir(parents=True, exist_ok=True)
-        script.write_text(script_of(request, environ))
+        # another command may submit from this folder at the same time
+        with tempfile.NamedTemporaryFile("w", prefix="job-", suffix=".sh", dir=request.folder, delete=False) as file:
+            file.write(script_of(request, environ))
+        script = Path(file.name)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write {script}: {error.strerror}") from error
+        raise EnvironmentProblem(f"cannot write a script into {request.folder}: {error.strerror}") from error
     jobs, done = Jobs(environ, SCHEDULERS[request.scheduler]), []
     try:
         for where in request.subsets or ("",):

@@ -116,10 +116,12 @@ def test_a_job_a_subset_and_the_worst_code_counts(tmp_path: Path) -> None:
     assert sorted((one.job, one.where, one.code) for one in done) == [("41", "n[1-2]", 0), ("42", "n3", 0)]
     assert all("quick" in one.files[0].read_text() for one in done)
     asked = (tmp_path / "asked").read_text().splitlines()
-    script = tmp_path / "jobs" / "job.sh"
+    (script,) = (tmp_path / "jobs").glob("*.sh")
     assert asked[0] == f"--wait --parsable --nodelist=n[1-2] --partition=x {script}"
     assert told[0] == f"submitted job 41 on n[1-2]: {script}"
     assert not (tmp_path / "cancelled").exists()
+    submit(made, told.append, fake(tmp_path))
+    assert len(list(script.parent.glob("*.sh"))) == 2, "another command may submit from here at the same time"
 
 
 @pytest.mark.slow
@@ -164,14 +166,14 @@ def test_of_an_array_the_worst_code_counts_not_the_highest(
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text("a file")
-    with pytest.raises(EnvironmentProblem, match=r"cannot write .*job\.sh: File exists"):
+    with pytest.raises(EnvironmentProblem, match=r"cannot write a script into .*jobs: File exists"):
         submit(batch(tmp_path), lambda text: None, fake(tmp_path))
 
 
 def test_an_sbatch_that_refuses_cancels_what_was_submitted(tmp_path: Path) -> None:
     refuses = 'case "$*" in *n9*) echo "sbatch: error: invalid node name" >&2; exit 1;; esac; echo 7; exec sleep 30'
     environ = fake(tmp_path, refuses)
-    with pytest.raises(EnvironmentProblem, match=r"invalid node name: see .*job\.sh"):
+    with pytest.raises(EnvironmentProblem, match=r"invalid node name: see .*job-\w+\.sh"):
         submit(batch(tmp_path, subsets=("n1", "n9")), lambda text: None, environ)
     assert (tmp_path / "cancelled").read_text() == "7\n"
     with pytest.raises(EnvironmentProblem, match="submit where Slurm is, or --print-script"):
