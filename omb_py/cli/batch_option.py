@@ -15,6 +15,7 @@ from omb_py.cli.help import RAW, Page, tool_option
 from omb_py.errors import UsageError
 from omb_py.launchers.launcher import BatchRequest
 from omb_py.options.readers import whole, word
+from omb_py.options.request import DEFAULT_RANKS
 from omb_py.orchestrate.launching.batch_job import SCHEDULERS, code_of, script_of, submit
 
 _FOLDER = Path("omb-jobs")
@@ -89,7 +90,9 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
     words = (str(page.name), *without(raw, own))
     if job["subset"] and job["array"]:
         raise UsageError("--subset names the nodes of each job, --array leaves them to the scheduler: leave one out")
-    nodes, ranks = job["nodes"], values.get("ranks")
+    # where nothing says how large the job is, a scheduler gives it one task
+    usual = None if any(job[name] for name in ("nodes", "array", "subset", "submit_args")) else DEFAULT_RANKS
+    nodes, ranks = job["nodes"], values.get("ranks") or usual
     if nodes and ranks and nodes > ranks:
         raise UsageError(
             f"--nodes {nodes} with -n {ranks}: {nodes - ranks} nodes would have no rank, and Slurm would give {ranks} "

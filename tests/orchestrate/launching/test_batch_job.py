@@ -188,6 +188,10 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     out = capsys.readouterr().out
     assert out.endswith(".code run quick -n 4 --store st\n") and "--ntasks=4\n" in out and "--nodes=2\n" in out
     assert "\n#SBATCH --qos x\n" in out
+    for given, tasks in (("", "--ntasks=2\n"), ("--nodes 2", None), ("--submit-args=-n5", None)):
+        assert main(["run", "quick", "--print-script", *given.split()]) == 0
+        out = capsys.readouterr().out
+        assert tasks in out if tasks else "--ntasks" not in out
     for words, says in (
         ("--nodes 2", "--nodes is for a batch job: add --submit slurm"),
         ("--submit slurm --nodes 99 -n 2", "--nodes 99 with -n 2: 97 nodes would have no rank"),
