@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -22,13 +24,14 @@ from omb_py.engine.rank.lifetime import die_with_parent, let_rank_0_speak
 from omb_py.engine.rank.link import LOST, Link
 from omb_py.engine.rank.reporting import LinkRefused
 from omb_py.engine.rank.watcher import Watcher, collector_name
-from omb_py.errors import OK, LaunchFailed, OmbError, UsageError
+from omb_py.errors import INTERRUPTED, OK, LaunchFailed, OmbError, UsageError
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.rank_process import ignore_interrupts, measure_on
 from omb_py.orchestrate.running.run import RunOutcome, connection_of, new_run, say_busy, unjoined
 from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
 from omb_py.orchestrate.supervision.leftovers import LeftoverRecord, segments
+from omb_py.orchestrate.supervision.processes import CAUGHT
 from omb_py.results.skip import Skip
 
 _AFTER_COLLECTOR_S, _AFTER_RANK_0_S = 5.0, 10.0
@@ -210,6 +213,25 @@ def _end_with(launcher: int) -> None:
         os._exit(LOST)
 
 
+def _report_interrupts(link: Link) -> None:
+    """Let the signals end the run as a whole, also in a call of the library: a rank that they end is one that died."""
+    numbers = [number for number in CAUGHT if signal.getsignal(number) is signal.SIG_DFL]
+    if not numbers:  # ignored, or another program's
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def report() -> None:
+        os.read(reader, 1)
+        link.when_lost = partial(os._exit, INTERRUPTED)
+        link.send("interrupted")
+
+    threading.Thread(target=report, name="omb-interrupts", daemon=True).start()
+    for number in numbers:
+        signal.signal(number, lambda number, frame: None)
+    signal.set_wakeup_fd(writer)
+
+
 def _leave(launcher: int, watcher: Watcher) -> None:
     """Prepare for the end of the library, when all is told."""
     ignore_interrupts()
@@ -260,6 +282,7 @@ def _measure(
         raise
     link.when_lost = collector.say_that_it_was_killed if collector else let_rank_0_speak
     watcher.joined()
+    _report_interrupts(link)
     if record is not None:
         record.add(segments(os.getpid()))
     code = measure_on(link, session, partial(_leave, launcher, watcher))

@@ -358,6 +358,8 @@ class Supervisor:
             if not message.get("everywhere"):
                 raise error
             self._met_everywhere = error
+        elif kind == "interrupted":
+            raise KeyboardInterrupt
         elif kind == "meet":
             self._meeting = wire.encode({"type": "meet", "place": message["place"]})
             self._send_all(self._meeting, but=peer)

@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from omb_py.engine.rank.launcher_variables import Joined
+from omb_py.engine.rank.link import Link
 from omb_py.engine.rank.watcher import Watcher
 from omb_py.errors import UsageError
 from omb_py.launchers.mpi_library import mpi_library
@@ -189,6 +191,21 @@ def test_both_ways_of_starting_give_a_session_the_same_description(benchmark: st
     joined, launched = connection_of(request, launch), spec_of(new_run(request, [launch]), launch)
     assert {"SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE", "FLUX_URI"} < set(cast(list[str], joined["batch_signs"]))
     assert joined.items() <= launched.items() and joined["cells"] and joined["hosts"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_rank_reports_an_interrupt_before_it_ends(number: signal.Signals) -> None:
+    """Its launcher sends it to each rank, of which one that it ended would be named as dead."""
+    reported: SimpleQueue[str] = SimpleQueue()
+    link = SimpleNamespace(send=reported.put, when_lost=None)
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        joined_run._report_interrupts(cast(Link, link))
+        signal.raise_signal(number)
+        assert reported.get(timeout=PATIENCE_S) == "interrupted" and link.when_lost is not None
+    finally:
+        signal.set_wakeup_fd(-1)
+        signal.signal(number, before)
 
 
 def test_a_rank_that_leaves_is_deaf_to_interrupts_bound_to_its_launcher_and_watched(

@@ -150,6 +150,12 @@ def test_an_interrupt_ends_all(toy: Toy, number: signal.Signals, mode: str) -> N
     assert signal.getsignal(number) is before
 
 
+def test_an_interrupt_that_a_rank_reports_ends_all(toy: Toy) -> None:
+    """A foreign launcher sends it to the ranks alone."""
+    with pytest.raises(Interrupted):
+        toy.run("interrupted", timeout=PATIENCE_S)
+
+
 def test_an_ignored_hangup_stays_ignored(toy: Toy) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGHUP))

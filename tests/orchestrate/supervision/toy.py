@@ -62,6 +62,7 @@ def rank_main(mode, rank, size, folder):
         killing.join()
         for k in range(40, 60): link.send("cell", index=0, value=k)
     if mode == "usage" and victim: link.send("error", code=2, text="-i must be at least 1")
+    if mode == "interrupted" and victim: link.send("interrupted")
     if mode == "environment" and victim: link.send("error", code=3, text="no memory")
     if mode == "prints":
         print("first words", flush=True)
