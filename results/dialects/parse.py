@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from omb_py.errors import UsageError
 from omb_py.results.dialects.log_lines import LogLine, decode, split, unpack
-from omb_py.results.dialects.plausible import implausible
+from omb_py.results.dialects.plausible import implausible, number_empty
 from omb_py.results.dialects.reading import Context, Parsed, Problem, TextReader, WholeReader, shown
 from omb_py.results.dialects.registry import broken, readers
 
@@ -46,6 +46,7 @@ def parse(data: bytes, context: Context, using: Sequence[TextReader | WholeReade
 def _plausible(parsed: Parsed) -> Parsed:
     """Leave out the tables that no tool can have printed, and name them."""
     for table in list(parsed.tables):
+        number_empty(table.rows)
         if why := implausible(table.rows):
             parsed.tables.remove(table)
             parsed.problems.append(Problem(table.line, f"table {table.benchmark!r} left out: {why}"))

@@ -98,6 +98,14 @@ class TestText:
         first, *_ = rows_of(texts.SECOND)
         assert (first["benchmark"], first["root"], first["op"], first["validated"]) == ("bcast", 0, None, True)
 
+    def test_each_size_below_an_element_for_each_rank_is_printed_as_0(self, tmp_path: Path) -> None:
+        lines = texts.FOURTH.splitlines(keepends=True)
+        at = next(number for number, line in enumerate(lines) if line.startswith("     1048576"))
+        empty = lines[at].replace("    1048576        262144", "          0             0")
+        text = "".join([*lines[:at], empty, empty, *lines[at:]])
+        assert [row["parameters"].get("pass") for row in rows_of(text)] == [None, None, "1", "1", *[None] * 4]
+        assert to_nccl(stored(text, tmp_path)).count(empty) == 2
+
     def test_the_third(self) -> None:
         first, _, third, fourth = rows_of(texts.THIRD)
         assert (first["benchmark"], first["library_version"], first["value"]) == ("allreduce", "2.20.5", 105.9)
