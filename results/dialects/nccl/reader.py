@@ -292,7 +292,7 @@ class NcclText(LogReader[_OpenTable]):
                     continue  # a placement that was not measured
                 row = make_row(launch, name, fixed, half)
                 row["text_dialect"] = "nccl-tests"
-                if row["validated"] is None and part.checked and "#wrong" not in part.halves[0]:
+                if row["validated"] is None and part.checked and half.is_checked:
                     row["validated"] = True
                 rows.append(row)
         if not rows:
@@ -320,6 +320,7 @@ def _half(cells: Values, in_place: bool, in_ms: bool) -> Placement:
         _number(cells["algbw"]),
         _number(cells["busbw"]),
         _number(cells["#wrong"]) if "#wrong" in cells else None,
+        is_checked=[*cells.values()][-1] != "N/A",
     )
 
 

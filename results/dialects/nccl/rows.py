@@ -112,6 +112,8 @@ class Placement:
     """Number of wrong elements; None when not checked."""
     samples: Sequence[float] = ()
     """Times of the iterations, in µs."""
+    is_checked: bool = False
+    """Whether its last column is a result of the check, which the footer judges where it is no number of elements."""
 
 
 def collective_of(text: str) -> str | None:

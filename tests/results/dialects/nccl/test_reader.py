@@ -97,6 +97,8 @@ class TestText:
     def test_the_second_has_a_difference_for_a_verdict(self) -> None:
         first, *_ = rows_of(texts.SECOND)
         assert (first["benchmark"], first["root"], first["op"], first["validated"]) == ("bcast", 0, None, True)
+        first, *_ = rows_of(texts.SECOND.replace("0e+00", "  N/A"))
+        assert first["validated"] is None, "the footer says OK where nothing was checked too"
 
     def test_each_size_below_an_element_for_each_rank_is_printed_as_0(self, tmp_path: Path) -> None:
         lines = texts.FOURTH.splitlines(keepends=True)
