@@ -155,8 +155,8 @@ def _ucx_row(table: UcxTable, name: str, numbers: Sequence[str]) -> ImportedRow:
     typical, _, overall, _, bandwidth, _, rate = (number(word) for word in numbers[1:])
     test = name or table.facts.get("Test", "")
     benchmark = _TESTS.get(test, re.sub(r"\W+", "_", test).strip("_")) or "ucx_perftest"
-    # the head over a batch file's tests is no test's
-    is_latency = not benchmark.endswith("bw") if table.is_latency is None or name else table.is_latency
+    # the head over a batch file's tests is no test's, and some say latency over every test
+    is_latency = not benchmark.endswith("bw") and (bool(name) or table.is_latency is not False)
     size = None if name or "Message size" not in table.facts else whole(table.facts["Message size"])
     memory = {
         fact.lower().replace(" ", "_"): table.facts[fact]

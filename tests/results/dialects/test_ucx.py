@@ -89,8 +89,9 @@ def test_the_last_line_is_the_result_and_the_box_says_of_what() -> None:
     assert row["parameters"] == {"send_memory": "host", "recv_memory": "cuda"}
 
 
-def test_without_the_box_the_command_says_it_and_a_bandwidth_is_in_mib() -> None:
-    (row,) = read(BANDWIDTH).tables[0].rows
+@pytest.mark.parametrize("head", ["overhead", " latency"])
+def test_without_the_box_the_command_says_it_and_a_bandwidth_is_in_mib(head: str) -> None:
+    (row,) = read(BANDWIDTH.replace("overhead", head)).tables[0].rows
     assert (row["benchmark"], row["size_bytes"], row["metric"]) == ("tag_bw", 4096, "bandwidth")
     assert row["value"] == pytest.approx(312.17 * 1.048576)
 
