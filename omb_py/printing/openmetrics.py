@@ -1,7 +1,7 @@
 """Rows as OpenMetrics text: gauges with the time of the launch, for ``promtool tsdb create-blocks-from openmetrics``.
 
-Rows of a launch that measured a cell several times (a soak) have the label ``repeat``. All units are seconds and bytes
-per second.
+Rows of a launch that measured a cell several times (a soak) have the label ``repeat``. Units are seconds and bytes
+per second; a value in any other has the label ``unit``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ def _valid(row: Row) -> float | None:
     return None if validated is None or validated != validated else float(bool(validated))
 
 
+def _other(row: Row) -> float | None:
+    return None if row.get("unit") in _KNOWN else _scaled("value", 1)(row)
+
+
+_KNOWN = ("us", "MB/s")
 _FAMILIES: tuple[tuple[str, str, str, Callable[[Row], float | None]], ...] = (
     ("latency_seconds", "seconds", "What the benchmark prints, where that is a time.", _scaled("value", 1e-6, "us")),
     (
@@ -46,6 +51,7 @@ _FAMILIES: tuple[tuple[str, str, str, Callable[[Row], float | None]], ...] = (
         "What the benchmark prints, where that is a rate.",
         _scaled("value", 1e6, "MB/s"),
     ),
+    ("value", "", "What the benchmark prints, where that is neither: in the unit of the label.", _other),
     ("median_seconds", "seconds", "Median of the samples, the slowest rank of each.", _scaled("median_us", 1e-6)),
     ("p99_seconds", "seconds", "99th percentile of the samples.", _scaled("p99_us", 1e-6)),
     ("algbw_bytes_per_second", "bytes_per_second", "Algorithm bandwidth.", _scaled("algbw_gbps", 1e9)),
@@ -78,6 +84,7 @@ def to_openmetrics(rows: Iterable[Row]) -> str:
 def _labels(row: Row, seen: Counter[str]) -> str:
     options = ",".join(f"{key}={value}" for key, value in sorted((row.get("parameters") or {}).items()))
     labels = {name: row.get(name) for name in LABELS} | {"options": options}
+    labels |= {} if row.get("unit") in _KNOWN else {"unit": row.get("unit")}
     pairs = [f'{name}="{_escaped(value)}"' for name, value in labels.items() if plain(value) not in (None, "")]
     text = ",".join(pairs)
     seen[text] += 1
