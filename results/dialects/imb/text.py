@@ -80,6 +80,8 @@ def why_refused(row: Row, each_group: bool = False, groups: bool = False, otherw
     name = str(row["benchmark"])
     if name not in FORMS or row.get("unit") not in ("us", "MB/s"):
         return f"{name}: IMB has no such benchmark: --format {otherwise}"
+    if lacking := next((key for key in ("ranks", "value") if row.get(key, 0) is None), ""):
+        return f"{name}: IMB's text says its {lacking}, which this row lacks: --format {otherwise}"
     sync = (row.get("parameters") or {}).get("sync", "flush")
     if sync not in ("flush", "flush_local"):
         return f"{name} -s {sync}: IMB has passive targets only: use -s flush, or --format {otherwise}"
@@ -409,22 +411,21 @@ def _grid(row: Row) -> str:
 def _figures(form: Form, row: Row) -> Iterator[float]:
     """The numbers of a line after size and repetitions."""
     metrics, size = row.get("metrics") or {}, _bytes(form, row)
-    per_rank = stored_floats(row.get("rank_mean_us")) or _imported(row, metrics)
+    per_rank = stored_floats(row.get("rank_mean_us")) or _imported(form, row, metrics)
     low, high, mean = min(per_rank), max(per_rank), sum(per_rank) / len(per_rank)
     if "rank_min_us" in metrics:
         mean = float(row["value"])
     reported = metrics.get("mbytes_per_s")
     match form.layout:
         case "time":
-            us = high / ((row.get("window") or 1) if row.get("unit") == "MB/s" else 1)
+            us = high / _messages_timed(form, row)
             yield from (us, _rate(reported, size, us))
         case "range_rate":
             yield from (low, high, mean, _rate(reported, form.scale * size, high))
         case "range" | "sync":
             yield from (low, high, mean)
         case "rate":
-            pairs = len(groups[0] if (groups := groups_of_row(row)) else range(int(row["ranks"]))) // 2
-            messages = form.scale * int(row.get("window") or 1) * pairs
+            messages = _messages_timed(form, row)
             yield from (_rate(reported, messages * size, high), _messages(metrics, messages, high))
         case "mean_rate":  # of one message of a window
             window = 1 if row.get("source") in _AS_PRINTED else int(row.get("window") or 1)
@@ -470,10 +471,21 @@ def bytes_of(row: Row, size: int) -> int:
     return size // (len(groups[0]) if groups else int(row["ranks"]))
 
 
-def _imported(row: Row, metrics: Mapping[str, float]) -> list[float]:
+def _messages_timed(form: Form, row: Row) -> int:
+    """How many messages a time has that a rate is made of."""
+    if form.layout != "rate":
+        return int(row.get("window") or 1) if row.get("unit") == "MB/s" else 1
+    pairs = len(groups[0] if (groups := groups_of_row(row)) else range(int(row["ranks"]))) // 2
+    return form.scale * int(row.get("window") or 1) * pairs
+
+
+def _imported(form: Form, row: Row, metrics: Mapping[str, float]) -> list[float]:
     """The times of a row that another tool measured: the least and the largest of the ranks', or one number."""
     spread = [float(metrics[name]) for name in ("rank_min_us", "rank_max_us") if name in metrics]
-    return spread or [float(row["value"])]
+    value = float(row["value"])
+    if row.get("unit") == "MB/s" and "mbytes_per_s" not in metrics:
+        value = _messages_timed(form, row) * _bytes(form, row) / value if value else 0.0
+    return spread or [value]
 
 
 def _messages(metrics: Mapping[str, float], count: int, us: float) -> float:

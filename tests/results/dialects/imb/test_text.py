@@ -239,6 +239,9 @@ def test_rates_count_the_messages_of_all_pairs() -> None:
     row = {**ROW, "unit": "MB/s", "window": 10, "rank_mean_us": [10.0, 20.0]}
     assert line({**row, "benchmark": "uniband"}).split()[2:] == ["1000.00", "1000000"]
     assert line({**row, "benchmark": "biband"}).split()[2:] == ["2000.00", "2000000"]
+    imported = {**row, "source": "OMB", "benchmark": "bibw", "rank_mean_us": None, "value": 2000.0, "metrics": {}}
+    assert line(imported).split()[2:] == ["2000.00", "2000000"]
+    assert line({**imported, "benchmark": "put_bw"}).split()[2:] == ["0.50", "2000.00"]
 
 
 def imb_counts(name: str, ranks: int) -> float:
@@ -388,6 +391,9 @@ def test_what_imb_lacks_is_refused() -> None:
     with pytest.raises(UsageError, match="neighbor_allgather: IMB has no such benchmark: --format csv"):
         to_imb([unknown])
     assert to_imb([unknown, ROW]) == to_imb([ROW])
+    for lacks in ("ranks", "value"):
+        with pytest.raises(UsageError, match=f"exchange: IMB's text says its {lacks}, which this row lacks"):
+            to_imb([{**ROW, lacks: None}])
     with pytest.raises(UsageError, match="put_latency -s fence: IMB has passive targets only: use -s flush"):
         form_of({**ROW, "benchmark": "put_latency", "parameters": {"sync": "fence"}})
 
