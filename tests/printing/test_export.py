@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from typing import Any
 
 import pytest
 
@@ -91,12 +92,24 @@ def test_rows_of_a_loaded_store_export_the_same(tmp_path, rows) -> None:
     assert to_csv(loaded) == to_csv(rows)
 
 
-def test_images_a_second_are_no_latency_in_omb_s_text(rows, make_row) -> None:
-    images = make_row(benchmark="train", source="Horovod", unit="img/sec", value=325.75)
-    assert export([*rows, images], "osu") == export(rows, "osu")
-    assert left_out([*rows, images], "osu") == {"train": 1}
-    with pytest.raises(UsageError, match="OMB's text has times and MB/s: train is in img/sec: --format csv"):
-        export([images], "osu")
+@pytest.mark.parametrize(
+    ("form", "known", "why"),
+    [
+        (
+            "osu",
+            {"unit": "img/sec", "value": 325.75},
+            "OMB's text has times and MB/s: bcast is in img/sec: --format csv",
+        ),
+        ("osu", {"value": None}, "OMB's text has times and MB/s: bcast has no value: --format csv"),
+        ("nccl-tests", {"dtype": None}, "no row is of a collective of nccl-tests and has type and time: --format csv"),
+    ],
+)
+def test_what_a_text_has_no_place_for_is_left_out(rows, make_row, form: str, known: dict[str, Any], why: str) -> None:
+    other = make_row(**{"benchmark": "bcast", "value": 1.0, "dtype": "char", **known})
+    assert export([*rows, other], form) == export(rows, form)
+    assert left_out([*rows, other], form) == {"bcast": 1}
+    with pytest.raises(UsageError, match=why):
+        export([other], form)
 
 
 def test_an_unknown_format_is_refused() -> None:

@@ -301,8 +301,9 @@ def pair_halves(rows: Iterable[Row]) -> list[list[dict[bool, Row]]]:
 
 
 def is_shown(row: Row) -> bool:
-    """Whether nccl-tests' table can show a row of the store."""
-    return row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None
+    """Whether nccl-tests' table can show a row of the store: each has a type and a time."""
+    timed = row.get("unit") == "us" and row.get("value") is not None
+    return row["benchmark"] in _NAMES and timed and row.get("dtype", "") is not None
 
 
 def remarks(row: Row) -> str:

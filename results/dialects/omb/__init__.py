@@ -46,13 +46,14 @@ class Omb(Dialect):
 
         shown = [row for row in rows if self.shows(row)]
         if rows and not shown:
-            units = listed(sorted({f"{row['benchmark']} is in {row['unit']}" for row in rows}))
+            whys = ("has no value" if row.get("value", 0) is None else f"is in {row['unit']}" for row in rows)
+            units = listed(sorted({f"{row['benchmark']} {why}" for row, why in zip(rows, whys, strict=True)}))
             raise UsageError(f"OMB's text has times and MB/s: {units}: --format csv")
         return to_osu(shown, options.percentiles, options.full)
 
     def shows(self, row: Row) -> bool:
-        """A rate of another kind, as images a second, would stand there as a time."""
-        return row.get("unit") in _UNITS
+        """A rate of another kind, as images a second, would stand there as a time; a row without a value as nan."""
+        return row.get("unit") in _UNITS and row.get("value", 0) is not None
 
     def readers(self) -> Sequence[TextReader]:
         from omb_py.results.dialects.omb.reader import OsuReader
