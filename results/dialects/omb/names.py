@@ -64,7 +64,9 @@ _KEYS = [_HEADS[head] for head in sorted(_HEADS, key=len, reverse=True)]
 HEAD_LINE = re.compile(r"\s*#? ?(?:Size\s+(?=[A-Z])|(?:Avg )?Latency ?\(us\)|Overall\(us\))")
 VARIED_HEAD = re.compile(r"\s*#(?:\s+\d{1,6})+(?P<checked>\s+Validation)?\s*")
 
-_TYPES = {dtype.mpi: name for name, dtype in DTYPES.items()}
+MPI_TYPES = {name: dtype.mpi for name, dtype in DTYPES.items()} | {"byte": "MPI_BYTE"}
+"""Our type -> MPI's name of it; that of bytes only other tools have."""
+_TYPES = {mpi: name for name, mpi in MPI_TYPES.items()}
 _WINDOWS = {text: name for names in (WINDOWS, NCCL_WINDOWS) for name, text in names.items()}
 _SYNCS = {text: name for names in (SYNCS, NCCL_SYNCS) for name, text in names.items()}
 

@@ -13,11 +13,12 @@ from functools import partial
 
 from omb_py import __version__
 from omb_py.engine.devices.registry import HOST
-from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.dtypes import reduction_dtype
 from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats, columns_line
+from omb_py.results.dialects.omb.names import MPI_TYPES
 from omb_py.results.dialects.omb.titles import (
     NCCL_SYNCS,
     NCCL_WINDOWS,
@@ -145,7 +146,7 @@ class OsuText:
         if dtype is not None and self._title.datatype_line and self.library not in _XCCL:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
             plain = self._title.layout == "step"  # nobody looks for names of MPI beside layers and gradients
-            lines.append(f"# Datatype: {name if plain or name not in DTYPES else DTYPES[name].mpi}.")
+            lines.append(f"# Datatype: {name if plain else MPI_TYPES.get(name, name)}.")
         lines.append("".join(head for head, _ in self._columns()))
         if self.version.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
             lines[-2:] = [lines[-1], lines[-2]]

@@ -120,3 +120,9 @@ def numbers_of(row: dict[str, Any]) -> tuple[Any, ...]:
     """What a row measured; the verdict and rates may stand further down."""
     metrics = {key: value for key, value in (row.get("metrics") or {}).items() if key != "message_rate"}
     return row["benchmark"], row["size_bytes"], row["value"], row.get("iterations"), metrics
+
+
+def test_the_type_of_imb_s_messages_comes_back_as_omb_s_text() -> None:
+    rows = [{"launch_id": "a-0", **row} for table in read(imb_texts.MPI1).tables[:1] for row in table.rows]
+    [table] = read(to_osu([blank_row() | row for row in rows])).tables
+    assert {row["dtype"] for row in (*rows, *table.rows)} == {"byte"}
