@@ -82,7 +82,8 @@ def _fastest(rows: Sequence[Row]) -> list[str]:
     return marks(rows)
 
 
-RUNS_SPARE = ("started (UTC)", "backend", "launches", "cells")
+RUNS_FOLDED = ("library", "ranks", "tags", "failed")
+RUNS_SPARE = ("started (UTC)", "backend", "launches", "cells", *RUNS_FOLDED)
 """What a narrow terminal does without in a list of runs, the first one first; a run's id begins with its start."""
 
 

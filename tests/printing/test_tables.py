@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from omb_py.printing.tables import RUNS_SPARE, SPARE, results_table, runs_table
+from omb_py.printing.tables import RUNS_FOLDED, RUNS_SPARE, SPARE, results_table, runs_table
 from omb_py.printing.writers.terminal import fitted
 from omb_py.results.store.runs import RunSummary
 from tests.support.machines.mpi import run_command
@@ -134,21 +134,28 @@ def test_many_values_of_a_tag_are_counted(values: tuple[str, ...], text: str) ->
     assert words(lines(runs_table([run]))[1])[-1] == text
 
 
-def test_runs_on_a_narrow_terminal_keep_id_benchmarks_and_tags() -> None:
-    """Of 80 columns; what can be long is folded, and the others stay on one line."""
+@pytest.mark.parametrize(
+    ("width", "heads", "left_out"),
+    [
+        (80, ["run", "benchmarks", "library", "ranks", "tags"], "started (UTC), backend, launches, cells"),
+        (40, ["run", "benchmarks"], "started (UTC), backend, launches, cells, library, ranks, tags"),
+    ],
+)
+def test_runs_on_a_narrow_terminal_keep_id_and_benchmarks(width: int, heads: list[str], left_out: str) -> None:
+    """What can be long is folded, and the others stay on one line."""
     tags = {"machine": ("a-long-name-of-a-machine",), "night": ("2026-11-21",)}
     run = RunSummary(
         "20261121T100000-abcdef", "2026-11-21T10:00:00", ("allreduce",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0, tags
     )
-    console = Console(width=80)
+    console = Console(width=width)
     with console.capture() as shown:
-        console.print(fitted(lambda without: runs_table([run], without), RUNS_SPARE, console, "json"))
+        console.print(fitted(lambda without: runs_table([run], without), RUNS_SPARE, console, "json", RUNS_FOLDED))
     text = shown.get()
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines())) <= width
     head, line, *_, last = [line for line in text.splitlines() if line.strip() and "─" not in line]
-    assert words(head) == ["run", "benchmarks", "library", "ranks", "tags"]
+    assert words(head) == heads
     assert words(line)[:2] == ["20261121T100000-abcdef", "allreduce"]
-    assert "left out of 80 columns: started (UTC), backend, launches, cells" in text and last.endswith("has all)")
+    assert f"left out of {width} columns: {left_out}" in " ".join(text.split()) and last.endswith("has all)")
 
 
 def test_on_a_narrow_terminal_size_value_median_and_verdict_stay() -> None:

@@ -24,6 +24,8 @@ _STYLES: Mapping[Tone | None, str] = {
 _PIPE_WIDTH = 1000
 _FOLDED = 28
 """Width of a folded column."""
+_SHORT = 10
+"""Width that one has at least."""
 
 
 def to_text(document: Document, console: Console | None = None) -> str:
@@ -62,7 +64,13 @@ def _fitting(table: TextTable, console: Console) -> Group:
     return fitted(lambda without: rich_table(table, True, without, folding), spare, console, "markdown")
 
 
-def fitted(draw: Callable[[Collection[str]], Table], spare: Sequence[str], console: Console, form: str) -> Group:
+def fitted(
+    draw: Callable[[Collection[str]], Table],
+    spare: Sequence[str],
+    console: Console,
+    form: str,
+    folded: Collection[str] = (),
+) -> Group:
     """A table that fits into the console, if leaving out spare columns makes it fit. Print it with ``crop=False``.
 
     Args:
@@ -70,22 +78,22 @@ def fitted(draw: Callable[[Collection[str]], Table], spare: Sequence[str], conso
         spare: heads of the columns that may go, the first one first.
         console: where it is to be printed.
         form: the value of ``--format`` that has all columns, for the line that names what was left out.
+        folded: those of the spare columns that stay while the table fits with its texts folded.
     """
 
-    def width_of(table: Table) -> int:
+    def width_of(table: Table, folds: bool) -> int:
+        for column in table.columns:
+            column.max_width = _SHORT if folds and not column.no_wrap else column.max_width
         return console.measure(table, options=console.options.update(width=_PIPE_WIDTH)).maximum
 
     left_out: list[str] = []
     drawn = draw(left_out)
-    width = width_of(drawn)
     for head in spare:
-        if width <= console.width:
-            break
         narrower = draw([*left_out, head])
-        if len(narrower.columns) < len(drawn.columns):
+        if width_of(draw(left_out), head in folded) > console.width and len(narrower.columns) < len(drawn.columns):
             left_out.append(head)
-            drawn, width = narrower, width_of(narrower)
-    folds = not all(column.no_wrap for column in drawn.columns)
+            drawn = narrower
+    folds, width = not all(column.no_wrap for column in drawn.columns), width_of(drawn, False)
     shown = drawn if folds or width <= console.width else _Uncut(drawn, width)
     if not left_out:
         return Group(shown)

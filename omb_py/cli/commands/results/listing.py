@@ -157,11 +157,12 @@ def run_list(form: str, store: Path | None) -> int:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
         _say_unfinished(_store(store))
         return OK
-    from omb_py.printing.tables import RUNS_SPARE, runs_table  # rich is slow to import, and no other verb needs it
+    from omb_py.printing.tables import RUNS_FOLDED, RUNS_SPARE, runs_table  # rich is slow to import
     from omb_py.printing.writers.terminal import fitted, stdout_console
 
     console = stdout_console()
-    console.print(fitted(lambda without: runs_table(stored, without), RUNS_SPARE, console, "json"), crop=False)
+    table = fitted(lambda without: runs_table(stored, without), RUNS_SPARE, console, "json", RUNS_FOLDED)
+    console.print(table, crop=False)
     _say_how_to_go_on(_store(store), stored)
     _say_unfinished(_store(store))
     return OK
