@@ -179,6 +179,9 @@ class _Node:
     id: int
     name: str
     after: tuple[int, ...]
+    """The nodes that it waits for."""
+    takes: tuple[int, ...]
+    """Those of them whose data it takes; the others control it."""
     call: str = ""
     """Name of the collective or unknown type, ``send``, ``recv`` (``message`` before 0.0.4); or empty."""
     nbytes: int | None = None
@@ -216,11 +219,14 @@ def _since_0_0_4(node: Message) -> _Node:
                     values[_text(attribute.name)] = value
         words = {_SEND: "send", _RECEIVE: "recv", _COLLECTIVE: _collective(values.get("comm_type"), _TYPES)}
         call = words.get(node.type, f"node type {node.type}")
+        if "comm_type" not in values and node.name.startswith(b"c10d::"):
+            call = ""  # the operator around a collective
     dimensions = getattr(values.get("involved_dim"), "values", ())
     return _Node(
         node.id,
         _text(node.name),
         (*node.ctrl_deps, *node.data_deps),
+        tuple(node.data_deps),
         call,
         values.get("comm_size", values.get("tensor_size")),
         _text(values.get("pg_name", "")),
@@ -241,7 +247,8 @@ def _of_2023(node: Message) -> _Node:
         call = "message"
     part = _dimension_mask(values.get("involved_dim", ()))
     types = _text(node.input_types)
-    return _Node(node.id, _text(node.name), tuple(node.parent), call, nbytes, part=part, types=types)
+    after = tuple(node.parent)
+    return _Node(node.id, _text(node.name), after, after, call, nbytes, part=part, types=types)
 
 
 def _of_2022(node: Message) -> _Node:
@@ -250,24 +257,30 @@ def _of_2022(node: Message) -> _Node:
         call = _collective(node.comm_type, _TYPES_2022)
     elif node.comm_size:
         call = "message"
-    nbytes = node.comm_size if node.HasField("comm_size") else None
-    return _Node(node.id, _text(node.name), tuple(node.parent), call, nbytes, part=_dimension_mask(node.involved_dim))
+    nbytes, after = node.comm_size if node.HasField("comm_size") else None, tuple(node.parent)
+    return _Node(node.id, _text(node.name), after, after, call, nbytes, part=_dimension_mask(node.involved_dim))
 
 
 _LAYOUTS: Final = {"Node": _since_0_0_4, "Node2023": _of_2023, "Node2022": _of_2022}
 
 
 def _ordered(nodes: list[_Node]) -> Iterator[_Node]:
-    """The nodes in the order of the file, but each after those that it waits for. Raises UsageError for a cycle."""
+    """The nodes in the order of the file, but each after those that it waits for. Raises UsageError for a cycle.
+
+    In a converted trace an operator and its kernels may control each other; then data alone gives the order.
+    """
     place = {node.id: at for at, node in enumerate(nodes)}
-    sorter = TopologicalSorter(
-        {at: [place[id_] for id_ in node.after if place.get(id_, at) != at] for at, node in enumerate(nodes)}
-    )
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        names = " → ".join(nodes[at].name or str(nodes[at].id) for at in error.args[1][:4])
-        raise UsageError(f"nodes wait for each other: {names}") from None
+    for waits in ([node.after for node in nodes], [node.takes for node in nodes]):
+        sorter = TopologicalSorter(
+            {at: [place[id_] for id_ in after if place.get(id_, at) != at] for at, after in enumerate(waits)}
+        )
+        try:
+            sorter.prepare()
+            break
+        except CycleError as error:
+            names = " → ".join(nodes[at].name or str(nodes[at].id) for at in error.args[1][:4])
+    else:
+        raise UsageError(f"nodes wait for each other: {names}")
     ready = list(sorter.get_ready())
     heapify(ready)
     while ready:

@@ -196,6 +196,13 @@ def test_what_chakra_converts_from_a_run_over_nccl(tmp_path: Path) -> None:
     assert calls(tmp_path, data, ",unknown=skip", ranks=3) == [("allgather", 64, "float16")]
 
 
+def test_an_operator_and_its_kernel_may_control_each_other(tmp_path: Path) -> None:
+    """As in the converter's own example, where the operator has the type of a collective too."""
+    operator = node(11, "c10d::allreduce_(0)", COLL_NODE, attribute("is_cpu_op", 1), parents=[12])
+    data = converted(kernel(12, "AllReduce_Sum_f16", 0, 1024, "0"), operator)
+    assert calls(tmp_path, data) == [("allreduce", 1024, "float16")]
+
+
 def test_what_chakra_converts_from_a_run_over_gloo(tmp_path: Path) -> None:
     assert calls(tmp_path, converted(OPERATOR)) == [("allreduce", 2048, "float32")]
 
