@@ -52,7 +52,9 @@ class ExecutionNode(TypedDict, total=False):
     ctrl_deps: int
     parent: int
     attrs: Sequence[NodeAttribute]
-    inputs: NodeInputs
+    inputs: NodeInputs | Sequence[JsonValue]
+    input_shapes: Sequence[JsonValue]
+    input_types: Sequence[JsonValue]
 
 
 class ExecutionTrace(TypedDict):

@@ -118,6 +118,9 @@ def _elements(shapes: JsonValue) -> int:
 _SCATTERED: Final = "reduce_scatter_block"
 _OUTPUT_FIRST: Final = ("allgather", _SCATTERED, "alltoall")
 """Calls whose c10d operators list the output before the input."""
+_UNEVEN: Final = "alltoallv"
+_UNSIZED: Final = -1
+"""Elements of a call whose tensors have no shapes in the trace."""
 
 
 def _operator(name: str, shapes: Sequence[JsonValue], types: Sequence[JsonValue]) -> Entry:
@@ -126,7 +129,12 @@ def _operator(name: str, shapes: Sequence[JsonValue], types: Sequence[JsonValue]
     place = 1 if op in _OUTPUT_FIRST and len(shapes) > 1 else 0
     kinds = [t for t in types if isinstance(t, str) and t not in ("", "Scalar")]
     kind = kinds[min(place, len(kinds) - 1)] if kinds else "float"
-    return name, _elements(shapes[place : place + 1]), "float" if kind == "TensorList" else kind, 0
+    elements = _elements(shapes[place : place + 1])
+    if op == "alltoall" and place and _elements(shapes[:1]) != elements:
+        name = _UNEVEN
+    if kind == "TensorList":  # of which older PyTorch has no shapes, [], and newer those of its tensors, [[2], [3]]
+        return name, _UNSIZED if shapes[place] == [] else elements, "float", 0
+    return name, elements, kind, 0
 
 
 def _annotations(events: Sequence[KinetoEvent]) -> dict[tuple[str | None, int], deque[str]]:
@@ -159,15 +167,19 @@ def _kineto(events: Sequence[KinetoEvent]) -> Iterator[Entry]:
             group = _whole(args.get("Group size"))
             elements = _whole(args.get("In msg nelems"))
             entries[at] = str(args["Collective name"]), elements, str(args.get("dtype")), group
-        elif name.startswith("c10d::") and "Input Dims" in args:
-            short, elements, kind, group = _operator(name[6:], args["Input Dims"], args.get("Input type") or [])
+        elif name.startswith("c10d::"):
+            shapes, kinds = args.get("Input Dims") or [[]], args.get("Input type") or ["TensorList"]
+            short, elements, kind, group = _operator(name[6:], shapes, kinds)
             op = op_of(short)
             # Gloo reduces and scatters by an all-reduce
             told = types.get((op, elements)) or types.get(("allreduce" if op == _SCATTERED else op, elements))
             # a list of tensors has no type of its own
             entries[at] = short, elements, told.popleft() if told else kind, group
             latest[thread] = at, begin + _instant(event.get("dur") or 0)
-    yield from entries.values()
+    for name, elements, kind, group in entries.values():
+        if elements == _UNSIZED and op_of(name) not in (None, "barrier"):
+            raise UsageError(f"{name} has no shapes: record it with record_shapes=True, and with a newer PyTorch")
+        yield name, max(elements, 0), kind, group
 
 
 def _execution(nodes: Sequence[ExecutionNode]) -> Iterator[Entry]:
@@ -181,6 +193,8 @@ def _execution(nodes: Sequence[ExecutionNode]) -> Iterator[Entry]:
             yield str(attributes["collective_name"]), elements, str(attributes.get("dtype")), group
         elif name.startswith("c10d::") and node.get("id") not in named:
             inputs = node.get("inputs") or {}
+            if not isinstance(inputs, dict):  # before 1.0.2-chakra
+                inputs = {"shapes": node.get("input_shapes") or [], "types": node.get("input_types") or []}
             kinds = [str(t).partition("Tensor(")[2].strip(")]") for t in inputs.get("types") or []]
             yield _operator(name[6:], inputs.get("shapes") or [], kinds)
 
@@ -306,7 +320,7 @@ def replay(v: Values, rank: int, ranks: int) -> list[Call]:
         if op is not None and part:
             why = f"is among the ranks of {part}, which the trace does not say: "
         elif op is not None and group not in (0, ranks):
-            why = f"is among {group} ranks, not {ranks}: use -n {group}, or "
+            why = f"is among {group} ranks, not {ranks}: {f'use -n {group}, or ' if group > 1 else ''}"
         if why:
             if v["unknown"] == "skip":
                 continue

@@ -88,6 +88,16 @@ def test_an_execution_trace(tmp_path: Path) -> None:
     assert calls(tmp_path, CHAKRA) == [("alltoall", 16, "int32"), ("bcast", 56, "float64")]
 
 
+def test_an_execution_trace_of_the_first_version(tmp_path: Path) -> None:
+    node = {"id": 1, "name": "c10d::allreduce_", "parent": 0, "inputs": [[1, 2, 0, 5, 4, "cuda:0"]]}
+    node |= {"input_shapes": [[[5]], []], "input_types": ["GenericList[Tensor(float)]", "Int"]}
+    assert calls(tmp_path, {"nodes": [node]}) == [("allreduce", 20, "float32")]
+
+
+def operator(name: str, **args: Any) -> dict[str, Any]:
+    return {"traceEvents": [{"ts": 1, "name": f"c10d::{name}", "args": args}]}
+
+
 def test_an_operator_that_nccl_tells_more_of_counts_once(tmp_path: Path) -> None:
     told = {"Collective name": "allreduce", "In msg nelems": 5, "dtype": "Float", "Group size": 2}
     around = {"name": "c10d::allreduce_", "args": {"Input Dims": [[5]], "Input type": ["float"]}, "pid": 1}
@@ -138,6 +148,16 @@ def test_a_list_of_tensors_has_the_type_that_its_own_call_notes(tmp_path: Path) 
             r"call teleport of 3 elements is unknown: write unk",
         ),
         ([{"comms": "allreduce", "in_msg_size": 3, "dtype": "int", "world_size": 8}], r"is among 8 ranks, not 2"),
+        ([{"comms": "allreduce", "in_msg_size": 3, "world_size": 1}], r"is among 1 ranks, not 2: write unknown=skip"),
+        (operator("allreduce_"), r"allreduce_ has no shapes: record it with record_shapes=True"),
+        (
+            operator("allreduce_", **{"Input Dims": [[], []], "Input type": ["TensorList", "Scalar"]}),
+            r"allreduce_ has no shapes: record it",
+        ),
+        (
+            operator("alltoall_base_", **{"Input Dims": [[768], [3392]], "Input type": ["int", "int"]}),
+            r"call alltoallv of 3392 elements is unknown",
+        ),
         ([], r"has no communication"),
         ({"a": 1}, r"neither a Kineto trace"),
         ([{"comms": "allreduce", "in_msg_size": 3, "dtype": "quux"}], r"quux"),
