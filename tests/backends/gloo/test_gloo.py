@@ -103,21 +103,20 @@ def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return found
 
 
-def command(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return run_omb_py(*words, **more)
-
-
 QUICK = ("-m", "8:512:8", "-i", "5", "-x", "1", "-c", "--format", "json")
 
 
 @pytest.mark.slow
 def test_without_any_mpi_torchrun_starts_the_ranks(tmp_path: Path) -> None:
-    done = command("allreduce", "--backend", "gloo", "-n", "2", *QUICK, "--store", str(tmp_path), **NO_MPI)
-    found = rows(done)
+    """Each on a device of its own, also inside a batch step, whose variables name one rank."""
+    step = {"SLURM_LOCALID": "0", "OMB_PY_SIM_DEVICES": "2", **NO_MPI}
+    words = ("--backend", "gloo", "--device", "sim", "--share-device", "-n", "2", *QUICK, "--store", str(tmp_path))
+    found = rows(run_omb_py("allreduce", *words, **step))
     assert [(r["size_bytes"], r["validated"]) for r in found] == [(8, True), (64, True), (512, True)]
     for row in found:
         assert (row["backend"], row["binding"], row["library"]) == ("gloo", "torch", "torch gloo")
         assert row["library_version"] and row["in_place"] is True and row["ranks"] == 2
+        assert (row["devices"], row["parameters"]["ranks_per_device"]) == (2, "1")
     (file,) = tmp_path.glob("date=*/*.parquet")
     assert b'"launcher": "torchrun"' in file.read_bytes() or b'"launcher":"torchrun"' in file.read_bytes()
 
@@ -140,31 +139,9 @@ def test_inside_a_launcher_each_process_joins(launcher: str) -> None:
 
 
 @pytest.mark.slow
-def test_mpi_and_gloo_in_one_table() -> None:
-    words = ("-m", "8:512:8", "-i", "20", "-x", "1", "--no-store")
-    done = command("allgather", "--backend", "mpi,nccl,gloo", "-n", "2", *words)
-    assert done.returncode == 0, done.stderr
-    assert "skipped: nccl: has no buffers on cpu" in done.stderr
-    lines = done.stdout.splitlines()
-    body = [line.split() for line in lines if "◀" in line or " gloo " in line or " mpi " in line]
-    assert sum("mpi" in words for words in body) >= 3 and sum("gloo" in words for words in body) >= 3
-    assert lines[-1].startswith("allgather: "), "which is faster, a busy machine decides"
-
-
-@pytest.mark.slow
 def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
-    done = command(
-        "latency",
-        "--backend",
-        "gloo",
-        "-n",
-        "2",
-        "--launcher",
-        "torchrun",
-        *QUICK,
-        "--no-store",
-        GLOO_SOCKET_IFNAME="nope0",
-    )
+    words = ("latency", "--backend", "gloo", "-n", "2", "--launcher", "torchrun", *QUICK, "--no-store")
+    done = run_omb_py(*words, GLOO_SOCKET_IFNAME="nope0")
     assert done.returncode == 3
     line = next(line for line in done.stderr.splitlines() if "error" in line)
     assert "nope0" in line and "interfaces of" in line and " lo" in line
