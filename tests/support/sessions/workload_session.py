@@ -34,8 +34,7 @@ FAMILIES_ALL, INFERENCE = "families", "inference"
 def texts_of(backend: str, what: str, ranks: int) -> tuple[str, ...]:
     """Names of families, and whole workloads."""
     if what == INFERENCE:
-        forms = {**FORMS, **(WRITTEN if backend == "mpi" else {})}
-        return tuple(instances_of(form, ranks) for form in forms.values())
+        return tuple(instances_of(form, ranks) for form in (FORMS | WRITTEN).values())
     return (*FAMILIES, COMPUTING, *([WRITES] if backend == "mpi" else []))
 
 
