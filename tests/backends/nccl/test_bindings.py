@@ -67,6 +67,7 @@ def _cells(binding: str) -> list[Cell]:
     found += [{"benchmark": name, "size": 70_016, "window": 3} for name in ("latency", "bw", "bibw")]
     types = ("float16", "int8", "int64", *(["bfloat16"] if binding != "nccl4py" else []))
     found += [{"benchmark": "allreduce", "size": 4096, "dtype": dtype} for dtype in types]
+    found.append({"benchmark": "allreduce", "size": 4096, "dtype": "float32", "op": "avg"})
     found += [{"benchmark": name, "size": 4096, "inject": "flip:1"} for name in SPOILED]
     return [{**cell, "binding": binding} for cell in found]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import re
 import sys
@@ -239,18 +238,6 @@ def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
     assert (row.library, row.library_version, row.buffer, row.timing) == ("NCCL", "2.28.3", "device", "local_max")
     assert {"enqueue", "synchronise", "end_to_end"} <= set(dict(row.metrics))
     assert dict(row.parameters)["timing_mode"] == "isolated"
-
-
-@pytest.mark.slow
-@needs_compiler
-@pytest.mark.mpi
-def test_without_any_mpi_torchrun_starts_the_ranks_unbound() -> None:
-    pytest.importorskip("torch")
-    line = ("bcast", "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "4", "-c", "--format", "json")
-    done = run_omb_py(*line, "--no-store", cwd=ROOT, OMB_PY_NCCL=str(library()), MPI4PY_LIBMPI="/nowhere/libmpi.so")
-    assert done.returncode == 0, done.stderr
-    (row,) = json.loads(done.stdout)
-    assert (row["backend"], row["ranks"], row["validated"]) == ("nccl", 2, True)
 
 
 def test_a_rank_has_no_core_of_its_own_which_its_threads_would_share() -> None:
