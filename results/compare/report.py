@@ -169,6 +169,21 @@ def headline(report: CompareReport) -> str:
     return f"{measured}{count_text(report.counts)}{without_text(report.lost)}"
 
 
+def by_benchmark(report: CompareReport) -> list[str]:
+    """Write a line for each of several benchmarks: ``bcast: 2 slower, 6 same``; no line for a single one."""
+    by_name: dict[str, Counter[str]] = {}
+    for cell, judged in report.verdicts:
+        by_name.setdefault(str(cell.base["benchmark"]), Counter())[overall(judged)] += 1
+    for pair in report.matched.incomparable:
+        by_name.setdefault(str(pair.base["benchmark"]), Counter())["NOT COMPARABLE"] += 1
+    if len(by_name) < 2:
+        return []
+    return [
+        f"{benchmark}: " + ", ".join(f"{counts[word]} {word.lower()}" for word in _IN_WORDS if counts[word])
+        for benchmark, counts in by_name.items()
+    ]
+
+
 def side_text(side: SideLaunches) -> str:
     """Describe a side: ``Open MPI 5.0.11, native, 10 launches (20261121T…)``."""
     rows = side.rows
@@ -361,6 +376,7 @@ def _notes(report: CompareReport, strict: bool) -> list[str]:
     rules, matched = report.rules, report.matched
     answers = report.answers
     lines = [
+        *by_benchmark(report),
         f"ratio: NEW's time over BASE's, medians of launches; interval: {_share(SAME_LEVEL)}, of each cell by itself",
         f"SLOWER, FASTER: beyond chance, and by {_share(rules.delta)} or more; SAME: the interval is within "
         f"±{_share(rules.delta)}; a launch far from the others counts less",
