@@ -36,12 +36,4 @@ def read_object(line: str | bytes) -> dict[str, Any] | None:
 
 def json_text(data: Mapping[str, object]) -> str:
     """One JSON object with a line end. Numbers that are not finite, which JSON cannot hold, become null."""
-    return json.dumps(_finite(data), indent=1, allow_nan=False, ensure_ascii=False, default=str) + "\n"
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(plain(data), indent=1, allow_nan=False, ensure_ascii=False) + "\n"

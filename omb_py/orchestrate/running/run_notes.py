@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from omb_py.results.store.row import Row
+from omb_py.results.units import counted
 from omb_py.suites.registry import find
 
 CellName: TypeAlias = "tuple[str, str, str, str, str | None, int]"
@@ -101,7 +102,7 @@ class LastRanks:
             )
             sentences.append(
                 f"{name}: {who} ({100 * late[0].chance:.0f} % expected, "
-                f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}): a slow rank, a shared core, or the shape of "
+                f"{counted(len(cells), 'cell')}): a slow rank, a shared core, or the shape of "
                 "the algorithm"
             )
         return sentences
