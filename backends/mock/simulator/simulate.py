@@ -40,17 +40,6 @@ class Loop:
     is_body: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A message from the start of its send to the end of its receive, ns."""
-
-    source: int
-    destination: int
-    nbytes: int
-    sent: int
-    received: int
-
-
 class Events:
     """Simulates all ranks of a cell, event by event."""
 
@@ -107,8 +96,6 @@ class Events:
             Code.NEXT: self._next,
             Code.ANSWER: self._answer,
         }
-        self.log: list[Delivery] | None = None
-        """A list that records every message; None: not recorded."""
 
     def run(self, loop: Loop, clocks: Sequence[int]) -> tuple[list[int], list[list[int]]]:
         """Run a loop from the given clocks.
@@ -308,10 +295,7 @@ class Events:
         assert message.arrival is not None
         if message.payload is not None and posted.room is not None:
             self._put(destination, posted.room, message.payload, posted.iteration, posted.where)
-        received = max(posted.posted, message.arrival)
-        if self.log is not None:
-            self.log.append(Delivery(source, destination, message.nbytes, message.sent, received))
-        self._complete(posted.handle, received)
+        self._complete(posted.handle, max(posted.posted, message.arrival))
 
     def _put(
         self, rank: int, room: Bytes, payload: Bytes, iteration: int, where: NDArray[np.bool_] | None = None
