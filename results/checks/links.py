@@ -58,6 +58,8 @@ class Effects:
 class JudgedLinks:
     """The nodes and links of one metric of a sweep that are too slow. Limits and effects are in logs."""
 
+    values: Floats
+    """Value of each pair (:func:`usual_value`)."""
     effects: Effects
     node_limit: float
     link_limit: float
@@ -241,6 +243,7 @@ def judge(
     of_links = [_Spread(deviation.sd * shrink, deviation.freedom) for deviation in (noise, between)]
     node_limit = _limit((*of_links, _Spread(spread(effects.node), n - 1)), delta, alpha, looked[0])
     return JudgedLinks(
+        values,
         effects,
         float(node_limit),
         float(link_limit),
@@ -295,8 +298,7 @@ def suspects(
     slow = []
     for metric, passes in sweep.items():
         judged = judge(passes, n, DELTAS[metric], share, fresh=fresh)
-        values, _ = usual_value(np.atleast_2d(np.asarray(passes, np.float64)), fresh)
-        slow += [*_named(judged, n, metric), *_slow_groups(values, judged.effects.groups, metric, hosts)]
+        slow += [*_named(judged, n, metric), *_slow_groups(judged.values, judged.effects.groups, metric, hosts)]
     return sorted(slow, key=lambda suspect: -suspect.slower)
 
 
@@ -415,11 +417,10 @@ def confirm(
         result = judged[suspect.metric]
         ends = [place[end] for end in suspect.ends if end in place]
         if suspect.kind == "group":
-            values, _ = usual_value(np.atleast_2d(sweep[suspect.metric]), fresh)
             of_group = np.isin(np.arange(len(members)), ends)
             effect, limit = 0.0, 0.0
             if not of_group.all():
-                grid = square(values, len(members))
+                grid = square(result.values, len(members))
                 effect, limit = _gap_of(of_group, result.effects.groups, grid, suspect.metric, fresh=True)
         elif suspect.kind == "node":
             effect, limit = result.effects.node[ends[0]], result.node_limit
