@@ -42,8 +42,9 @@ def time_of(row: Row) -> float | None:
 
 
 def is_lower_better(row: Row) -> bool:
-    """Whether a lower printed number is the better one: that of a time, and of what the row says so of."""
-    return row.get("unit") == "us" or dict(row.get("parameters") or {}).get("better") == "lower"
+    """Whether a lower printed number is the better one: as the row says, else that of a time."""
+    better = dict(row.get("parameters") or {}).get("better")
+    return better == "lower" if better else row.get("unit") == "us"
 
 
 def printed_text(row: Row, time: float, of_times: str = "") -> str:
@@ -54,7 +55,8 @@ def printed_text(row: Row, time: float, of_times: str = "") -> str:
         time: the number.
         of_times: what follows a time in µs; other numbers are followed by their unit.
     """
-    if row.get("unit") == "us" or statistic_of(row) != "mean":
+    lower = is_lower_better(row)
+    if (lower and row.get("unit") == "us") or statistic_of(row) != "mean":
         return f"{time:.2f}{of_times}"
-    value = time if is_lower_better(row) else (row.get("size_bytes") or 1) / time
+    value = time if lower else (row.get("size_bytes") or 1) / time
     return f"{value:.{2 if value >= 1 else 4}f} {row.get('unit')}"

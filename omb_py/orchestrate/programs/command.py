@@ -93,7 +93,8 @@ def parse_commands(texts: Sequence[str]) -> dict[Side, str]:
         command = (match[2] if match else text).strip()
         for each in (side,) if side else SIDES:
             if each in commands:
-                raise UsageError(f"--run {each} is given twice: {commands[each]!r} and {command!r}")
+                both = "a command without a side is that of both"
+                raise UsageError(f"--run {each} is given twice, {commands[each]!r} and {command!r}: {both}")
             commands[each] = _checked(command)
     for side, other in zip(SIDES, reversed(SIDES), strict=True):
         if side not in commands:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -51,10 +52,12 @@ def reading_of(name: str, metrics: Sequence[NamedMetric]) -> OutputReading:
     """The reading of ``--read`` and ``--metric``.
 
     Raises:
-        UsageError: there is no such tool, or both are given.
+        UsageError: there is no such tool, both are given, or two numbers have one name.
     """
     if metrics and name:
         raise UsageError("--read names a tool whose text is known, and --metric a number in any text: give one of them")
+    if twice := next((name for name, times in Counter(m.name for m in metrics).items() if times > 1), ""):
+        raise UsageError(f"--metric {twice} is given twice: each number needs a name of its own")
     if metrics:
         return OutputReading((MetricReader(metrics),))
     if not name:

@@ -24,7 +24,10 @@ def test_a_command_without_a_side_is_of_both() -> None:
     [
         (["NEW: app"], "--run NEW needs its other side: --run 'BASE: COMMAND'"),
         (["NEW: app", "NEW: app2"], "--run NEW is given twice"),
-        (["BASE: app", "other"], "--run BASE is given twice"),
+        (
+            ["BASE: app", "other"],
+            "--run BASE is given twice, 'app' and 'other': a command without a side is that of both",
+        ),
         (["BAES: app", "NEW: app"], "a side is BASE or NEW: did you mean BASE?"),
         (["BASE: ", "NEW: app"], "needs a command"),
         (["BASE: app 'x", "NEW: app"], "no closing quotation"),

@@ -36,3 +36,5 @@ def test_an_unknown_tool_is_refused_with_the_nearest() -> None:
 def test_a_tool_and_a_number_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="give one of them"):
         reading_of("osu", [parse_metric("t s lower ([0-9]+)")])
+    with pytest.raises(UsageError, match="--metric t is given twice"):
+        reading_of("", [parse_metric("t s lower ([0-9]+)"), parse_metric("t s lower took ([0-9]+)")])

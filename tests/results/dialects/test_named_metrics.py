@@ -9,6 +9,7 @@ import pytest
 from omb_py.errors import UsageError
 from omb_py.results.dialects.named_metrics import MetricReader, parse_metric
 from omb_py.results.dialects.reading import Context, Parsed
+from omb_py.results.statistics.launch_time import printed_text, time_of
 
 
 def read(metric: str, text: str) -> Parsed:
@@ -34,6 +35,14 @@ def test_what_is_better_is_kept_with_other_units() -> None:
     assert (table.rows[0]["unit"], table.rows[0]["value"]) == ("req/s", 12500.0)
     assert table.rows[0]["parameters"] == {"better": "higher"}
     assert read("power W lower ([0-9]+) W", "300 W").tables[0].rows[0]["parameters"] == {"better": "lower"}
+
+
+@pytest.mark.parametrize("unit", ["us", "ms", "rounds"])
+def test_more_is_faster_where_higher_is_better(unit: str) -> None:
+    """Of microseconds, too: the time between two failures."""
+    few, many = (read(f"between {unit} higher ([0-9]+)", text).tables[0].rows[0] for text in ("100", "200"))
+    assert time_of(few) == 2 * time_of(many)
+    assert printed_text(few, time_of(few)) == f"100.00 {unit}"
 
 
 def test_a_size_can_be_named() -> None:
