@@ -25,6 +25,8 @@ ENVIRONMENT = 3
 INCONCLUSIVE = 4
 NO_VERDICT = 5
 INTERRUPTED = 130
+_OTHER_BEGINNING = 0.75
+"""Least similarity of a near choice that begins with another letter."""
 
 
 class OmbError(Exception):
@@ -90,15 +92,17 @@ class Interrupted(OmbError):
 def nearest(word: str, choices: Iterable[str], alike: float = 0.5, otherwise: str = "") -> str:
     """Return the end of an error line: the nearest valid choice; if none is near `otherwise`, or all choices.
 
-    `alike` is the least similarity of a near choice, 0 to 1, by :class:`difflib.SequenceMatcher`.
+    `alike` is the least similarity of a near choice, 0 to 1, by :class:`difflib.SequenceMatcher`. One that begins with
+    another letter has to be very much alike.
 
-    >>> nearest("alreduce", ["allreduce", "bcast"])
-    'did you mean allreduce?'
+    >>> nearest("alreduce", ["allreduce", "bcast"]), nearest("strict", ["metric", "env"])
+    ('did you mean allreduce?', 'valid: env, metric')
     """
     valid = sorted(set(choices))
     import difflib  # only for errors
 
-    close = difflib.get_close_matches(word, valid, n=1, cutoff=alike)
-    if close:
-        return f"did you mean {close[0]}?"
+    for choice in difflib.get_close_matches(word, valid, n=3, cutoff=alike):
+        typed, meant = word.lstrip("-._").lower(), choice.lstrip("-._").lower()
+        if typed[:1] == meant[:1] or difflib.SequenceMatcher(None, typed, meant).ratio() >= _OTHER_BEGINNING:
+            return f"did you mean {choice}?"
     return otherwise or "valid: " + ", ".join(valid)

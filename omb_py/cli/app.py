@@ -104,7 +104,7 @@ class Root(Helped, click.Group):
                 raise UsageError(
                     f"{name} is a folder: omb-py report {name} shows it, omb-py dashboard {name} explores it"
                 )
-            named = name.lower().removeprefix("osu_")
+            named = name.lower().removeprefix("osu_").removeprefix("xccl_")
             near = nearest(named, self.list_commands(ctx), 0.6, "see omb-py list and omb-py --help")
             raise UsageError(f"unknown benchmark or command {name!r}: {near}")
         return command.name if command else None, command, args[1:]
