@@ -12,6 +12,7 @@ from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import UNITS, Quantity, one_size, parse_quantity, parse_share, parse_size, parse_sizes
+from omb_py.options.table import TABLE
 from omb_py.orchestrate.accept.criterion_cells import mock_up, words_of
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.suite_file import Suite
@@ -72,6 +73,10 @@ class Accepting:
 def read_accepting(suite: Suite) -> Accepting:
     """Read the table ``[accept]``. Raises UsageError with file, line and key."""
     table = suite.accept
+    options = {option.long for option in TABLE}.difference(RULE_KEYS)
+    for setting in table.settings if table else ():
+        if setting.key in options:
+            raise setting.error("holds for what is measured: write it under [defaults]")
     keys = {} if table is None else table.by_key(RULE_KEYS)
     usual, no_words = AcceptRule(), tuple[str, ...]()
     given = toml.read(keys, "launches", _count, None)

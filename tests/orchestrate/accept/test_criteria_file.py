@@ -96,6 +96,7 @@ def test_a_bad_criterion(lines: str, said: str) -> None:
     ("lines", "said"),
     [
         ("launchs = 3", "key 'launchs': there is no such key: did you mean launches?"),
+        ('repeat-for = "1h"', "key 'repeat-for': holds for what is measured: write it under [defaults]"),
         ("launches = 0", "from 1 to 1000, got 0"),
         ("allow-missing-nodes = 1", "expected true or false"),
         ('background-job = "alltoal -n 2"', "did you mean alltoall?"),
