@@ -144,11 +144,12 @@ def _import(source: str, store: Path, options: ImportOptions, contents: Counter[
         contents[digest] += 1
     except UsageError as error:
         return f"{source}: {error}"
-    click.echo(_line(source, imported, store))
+    if stored := bool(imported.tables) or imported.known:
+        click.echo(_line(source, imported, store))
     for note in imported.notes:
         click.echo(f"omb-py: {source}: {note}", err=True)
     if not imported.problems:
-        return None
+        return None if stored else f"{source}: no row to import"
     if len(imported.problems) > 1:
         for problem in imported.problems:
             click.echo(f"omb-py: {source}: {problem}", err=True)
@@ -160,8 +161,6 @@ def _import(source: str, store: Path, options: ImportOptions, contents: Counter[
 def _line(source: str, imported: Imported, store: Path) -> str:
     if imported.known:
         return f"{source}: imported before as {imported.run_id}, nothing written; --again replaces it"
-    if not imported.tables:
-        return f"{source}: nothing imported"
     tools = Counter(" ".join(filter(None, (table.source, table.version))) for table in imported.tables)
     read = f"{counted(len(imported.tables), 'table')} of {', '.join(tools)}, {counted(imported.cells, 'cell')}"
     return f"{source}: {read}, as {imported.run_id} in {store}"

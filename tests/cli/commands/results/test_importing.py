@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -139,6 +140,14 @@ def test_good_tables_of_a_damaged_log_are_stored(run: Run) -> None:
     assert "cut.log: line 11: row left out: the file ends within the row; 1 table read, 2 cells" in err
     assert "2 of 3 files could not be imported wholly" in err
     assert len(omb_py.load("store")) == 3
+
+
+def test_a_log_of_time_outs_alone_is_no_success(run: Run) -> None:
+    late = re.sub(r"^ +\d.*$", '    16 time-out.; Time limit is over; use "-time X"', MPI1, flags=re.M)
+    Path("late.log").write_text(late)
+    code, out, err = run("import late.log")
+    assert (code, out) == (2, "") and err.endswith("omb-py: error: late.log: no row to import\n")
+    assert "time for Uniband was over before its first row" in err and not files("store")
 
 
 def test_a_damaged_row_in_the_middle_is_no_line_of_something_else(run: Run) -> None:
