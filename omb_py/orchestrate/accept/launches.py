@@ -63,7 +63,8 @@ class AcceptLaunches:
         self.measured = bool(log.rows)
         """Whether the store has a cell by which ``--resume`` knows this run."""
         self.seen = Seen(files=dict.fromkeys(map(str, log.files)))
-        self.here: set[str] = set()
+        self.here = Seen()
+        """The same without those of the run that is resumed."""
         """Nodes of the launches of this session; those of a resumed run may be others."""
         self.given_up: set[str] = set()
         """Cells that are not tried again, because ranks died or hung in them or their results are wrong."""
@@ -210,7 +211,7 @@ class AcceptLaunches:
         return [key_of(plan, c) for plan in self.plans for c in plan.cells if sweep is None or c.sweep == sweep]
 
     def _see(self, run: Run, rows: Sequence[Row]) -> None:
-        self.here |= {host for row in rows for host in row.get("hosts") or ()}
+        self.here.take(rows)
         self.seen.take(rows)
         self.seen.files |= dict.fromkeys(map(str, run.files))
 

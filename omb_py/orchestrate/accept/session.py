@@ -33,7 +33,7 @@ from omb_py.orchestrate.accept.criterion_cells import (
     why_missing,
     with_mock_ups,
 )
-from omb_py.orchestrate.accept.launches import AcceptLaunches
+from omb_py.orchestrate.accept.launches import AcceptLaunches, Seen
 from omb_py.orchestrate.accept.progress_log import Begun, ProgressLog, Step, log_of, read_log
 from omb_py.orchestrate.launching.machine_state import machine_facts, say_what_disturbs
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
@@ -194,11 +194,12 @@ class _Acceptance:
         self._plan(requests := self._without_missing_nodes(requests, out))
         with resumable(self._kept, self.run, resumes=lambda: self.launches.measured):
             out.verdicts = self._measured(requests, out)
-        seen = self.launches.seen
-        before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
-        if before and not self.launches.here <= before:
-            moved = f"{', '.join(sorted(before))}, then on {', '.join(sorted(self.launches.here))}"
-            out.deviations.append(f"before it was cut off it ran on {moved}")
+        seen, here, before = self.launches.seen, self.launches.here, Seen()
+        before.take(row for rows in self.log.rows.values() for row in rows)
+        for word, early, late in (("on", before.hosts, here.hosts), ("with", before.libraries, here.libraries)):
+            if early and not late.keys() <= early.keys():
+                moved = f"{word} {', '.join(sorted(early))}, then {word} {', '.join(sorted(late))}"
+                out.deviations.append(f"before it was cut off it ran {moved}")
         out.incidents += dict.fromkeys(self.skips)
         out.missing_nodes |= self.launches.gone
         out.late_ranks = self.launches.last.lines()

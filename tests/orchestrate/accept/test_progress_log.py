@@ -148,6 +148,14 @@ def test_nodes_that_come_in_later_are_told(tmp_path: Path, monkeypatch: pytest.M
     assert "before it was cut off it ran on node0, then on node0, node1" in told
 
 
+def test_another_library_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module was loaded in between: its launches are judged with those before."""
+    with cut_off(monkeypatch, 2):
+        accepted(tmp_path)
+    told = accepted(tmp_path, mock="version=2.0", resume="last").deviations
+    assert "before it was cut off it ran with mock 1.0, then with mock 2.0" in told
+
+
 BASELINE = HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "5%"')
 
 
