@@ -18,7 +18,8 @@ from omb_py.options.readers import whole
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.repro_command import storing
 
-DEFAULT_PORT = 8050
+_PORTS = range(8050, 8100)
+"""Where it listens if no port is given: the first that is free."""
 _BACKLOG = 1024
 
 
@@ -35,7 +36,7 @@ def command() -> click.Command:
                 str,
                 default="127.0.0.1",
             ),
-            option("--port N", "Port.", whole("port", 1), default=DEFAULT_PORT),
+            option("--port N", "Port; 0: any free one. (default: 8050, or the next free one)", whole("port", 0)),
             table_option("store", "Store"),
             debug_option(),
         ],
@@ -47,12 +48,12 @@ def command() -> click.Command:
     )
 
 
-def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -> int:
+def run_dashboard(place: str | None, bind: str, port: int | None, store: Path | None) -> int:
     from omb_py.dashboards.explorer.app import make  # loads pandas, unlike --help
     from omb_py.dashboards.explorer.data import Data
     from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback
 
-    if port > 65535:
+    if port is not None and port > 65535:
         raise UsageError(f"port must be at most 65535, not {port}")
     if place and store_is_given():
         raise UsageError(f"one store, not 2: {place}, {store}")
@@ -62,7 +63,8 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
     app = make(data, token)
     from omb_py.dashboards.explorer.server import make_server  # waitress is optional; make() says where it is missing
 
-    listening = _listening(bind, port)
+    listening = _listening(bind, *(_PORTS if port is None else [port]))
+    port = listening.getsockname()[1]
     address = f"http://{bind}:{port}/?{PARAMETER}={token}"
     click.echo(f"omb-py: {len(data.frame)} cells of {folder}: {address}  (Ctrl-C ends it)", err=True)
     if is_loopback(bind):
@@ -78,13 +80,15 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
     return OK
 
 
-def _listening(bind: str, port: int) -> socket.socket:
-    """Raises EnvironmentProblem where the port is taken or the address is not ours."""
+def _listening(bind: str, port: int, *others: int) -> socket.socket:
+    """Raises EnvironmentProblem where the port and all others are taken, or the address is not ours."""
     try:
         return socket.create_server(
             (bind, port), family=socket.AF_INET6 if ":" in bind else socket.AF_INET, backlog=_BACKLOG
         )
     except (OSError, UnicodeError) as error:
         taken = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
+        if taken and others:
+            return _listening(bind, *others)
         advice = "choose another with --port" if taken else "--bind takes an address of this machine"
         raise EnvironmentProblem(f"cannot listen on {bind} port {port}: {error}; {advice}") from error

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import re
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -216,6 +217,24 @@ def test_bad_input(
     assert main(["dashboard", *words]) == code
     err = capsys.readouterr().err
     assert err.startswith("omb-py: error: ") and said in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--port", "0"]])
+def test_a_second_explorer_takes_a_free_port(
+    words: list[str], data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ports: list[int] = []
+
+    def make_server(application: Any, listening: Any) -> Any:
+        ports.append(listening.getsockname()[1])
+        return SimpleNamespace(run=lambda: None)
+
+    monkeypatch.setattr("omb_py.dashboards.explorer.server.make_server", make_server)
+    with socket.create_server(("127.0.0.1", 0)) as first:
+        taken = first.getsockname()[1]
+        monkeypatch.setattr("omb_py.cli.commands.dashboard._PORTS", (taken, 0))
+        assert main(["dashboard", str(tmp_path / "s"), *words]) == 0
+    assert ports != [taken] and f": http://127.0.0.1:{ports[0]}/?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "127.0.0.2"])
