@@ -37,6 +37,4 @@ def step_timeline(lanes: Mapping[str, Sequence[Span]], busy: Mapping[str, float]
     )
     title = f"a step of {end / 1000:.4g} ms: {busy['exposed'] / end:.0%} of it is exposed communication"
     rows = [(lane, len(spans), busy[lane] / 1000) for lane, spans in lanes.items()]
-    return View(
-        "timeline", title, "one step of one rank", {"data": data, "layout": layout}, **table(("", "spans", "ms"), rows)
-    )
+    return View("timeline", title, "", {"data": data, "layout": layout}, **table(("", "spans", "ms"), rows))

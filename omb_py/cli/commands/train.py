@@ -145,7 +145,8 @@ def draw_timeline(trace: Path, out: Path) -> None:
     timeline = read_timeline(trace)
     busy = {lane: timeline.busy(lane) for lane in timeline.lanes}
     view = step_timeline(timeline.lanes, busy, timeline.end)
-    out.write_text(document(view.title, trace.name, [Section("timeline", None, views=[view])], kind="timeline"))
+    section = Section("timeline", None, views=[view])
+    out.write_text(document(trace.name, "one step of one rank", [section], kind="timeline"))
     shares = ", ".join(f"{lane} {us / 1000:.2f} ms" for lane, us in busy.items())
     click.echo(f"omb-py: a step of {timeline.end / 1000:.2f} ms, {shares}: {out}", err=True)
 
