@@ -17,4 +17,10 @@
     for (const kind of ["mousedown", "mouseup"])
       event.target.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true, view: window, button: 0 }));
   });
+  // a picture that is saved has the name of its figure
+  document.addEventListener("click", (event) => {
+    const plot = event.target.closest?.(".modebar-btn")?.closest(".js-plotly-plot");
+    const title = plot?.closest("figure, section")?.querySelector("h3")?.textContent;
+    if (title) plot._context.toImageButtonOptions.filename = title.replace(/[^\p{L}\p{N}.]+/gu, "-").slice(0, 80);
+  }, true);
 })();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,6 +71,15 @@ def test_a_click_on_the_legend_isolates(opened) -> None:
     all_groups(opened)
     until(lambda: press(opened, CURVES + "return plot.querySelector('.legendtoggle')"), True)
     until(lambda: opened.execute_script(GROUPS), 1)
+
+
+def test_a_picture_that_is_saved_has_the_name_of_its_figure(opened) -> None:
+    title, name = opened.execute_script(
+        "const plot = document.querySelector('.js-plotly-plot'); plot.querySelector('.modebar-btn').click();"
+        "const title = plot.closest('figure').querySelector('h3').textContent;"
+        "return [title, plot._context.toImageButtonOptions.filename];"
+    )
+    assert title and name == re.sub(r"[^\w.]+", "-", title)[:80]
 
 
 @pytest.mark.parametrize("width", [1280, 390])
