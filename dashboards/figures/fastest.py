@@ -90,7 +90,8 @@ def title(name: str, known: Points, fastest: Mapping[int, Mapping[int, str | Non
     elif min(float(table["launches"].min()) for table in known.of(panel).values()) < 2:
         text = "one launch of a side has no known spread, so none is called the fastest"
     else:
-        text = "no side is faster beyond the noise of the launches"
+        others = " than all others" if len(middles) > 2 else ""
+        text = f"no side is faster{others} beyond the noise of the launches"
     several = {x: [values[x] for values in middles.values() if x in values] for x in places}
     far, x = max(((max(values) / min(values), x) for x, values in several.items()), default=(1.0, 0))
     apart = f"; up to {theme.amount(far)}× apart, at {grid.text(grid.across, x)}" if far > 1.005 else ""

@@ -54,6 +54,7 @@ def test_a_side_leads_where_its_launches_lie_apart_and_one_launch_has_no_spread(
 
     near = [("A", 1.0), ("A", 1.2), ("B", 1.1), ("B", 1.3)]
     assert "no side is faster beyond the noise of the launches; up to 1.09× apart" in title(*near)
+    assert "no side is faster than all others beyond the noise" in title(*near, ("C", 9.0), ("C", 9.1))
     far = [("A", 1.0), ("A", 1.01), ("A", 1.02), ("B", 1.3), ("B", 1.31), ("B", 1.32)]
     assert title(*far).startswith("allreduce, 4 ranks: A 5.0.2 is fastest at every size")
     assert "one launch of a side has no known spread, so none is called the fastest" in title(("A", 1.0), ("B", 1.1))
