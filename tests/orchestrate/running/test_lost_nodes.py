@@ -239,6 +239,22 @@ def accept_line(tmp_path: Path, lose: Callable[..., Made], capsys: pytest.Captur
     return call
 
 
+@pytest.mark.slow
+def test_an_acceptance_that_may_not_go_on_is_judged_as_far_as_it_goes(
+    lose: Callable[..., Made], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Finished cells of the launch that was cut off count; what is missing is an ERROR."""
+    (tmp_path / "f.toml").write_text(ACCEPT.replace("allow-missing-nodes = true\n", "").replace("8:8", "8:16"))
+    lose(2, "n1", cells=1)
+    assert command(tmp_path, f"accept {tmp_path}/f.toml -n 8 --no-correctness --format json") == 3
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == "ERROR" and list(told["missing_nodes"]) == ["n1"]
+    assert any("n1 was lost" in one["reason"] and one["failed"] for one in told["incidents"]), told["incidents"]
+    assert [len(one["launches"]) for one in told["verdicts"]] == [1, 1, 1, 0]
+    assert told["verdicts"][-1]["verdict"] == "ERROR"
+    assert sorted(load(tmp_path / "s")["benchmark"]) == ["allreduce", "allreduce", "bcast"]
+
+
 def interrupt_at(number: int, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     start = lost_nodes.start
 
