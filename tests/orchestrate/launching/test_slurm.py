@@ -31,14 +31,7 @@ def mpi_type() -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Slurm]:
-    """Two nodes of two cores."""
-    with slurm.cluster() as made:
-        yield made
-
-
-@pytest.fixture
-def four_nodes(cluster: Slurm) -> Iterator[Slurm]:
-    """Four nodes of two cores, where Slurm works at all."""
+    """Four nodes of two cores."""
     with slurm.cluster(4) as made:
         yield made
 
@@ -95,7 +88,7 @@ def test_a_job_that_fails_says_why(cluster: Slurm) -> None:
     assert refused.returncode == 3 and "node" in refused.stderr.splitlines()[-1].lower()
 
 
-def test_nersc10_fills_its_table_in_a_job(four_nodes: Slurm) -> None:
+def test_nersc10_fills_its_table_in_a_job(cluster: Slurm) -> None:
     """From sbatch to the page, without an edit by hand: srun places the ranks of a row on the job's nodes.
 
     Three placements: on simulated ranks all rows are filled (tests/orchestrate/accept/test_contract_file.py).
@@ -104,15 +97,15 @@ def test_nersc10_fills_its_table_in_a_job(four_nodes: Slurm) -> None:
     """
     head, *tables = re.split(r"^(?=\[\[)", shipped()["nersc10"].read_text(), flags=re.M)
     few = [table for table in tables if re.search(rf'^(name|id) = "({"|".join(PLACED)})"$', table, re.M)]
-    (four_nodes.folder / "nersc10.toml").write_text(
+    (cluster.folder / "nersc10.toml").write_text(
         head.replace("launches = 8", 'launches = 2\nmost-launches = 2\nconfidence = "60%"') + "".join(few)
     )
-    (four_nodes.folder / "c.toml").write_text('[machine]\ncores = 2\n[promised]\nlatency-distant = "1 s"\n')
+    (cluster.folder / "c.toml").write_text('[machine]\ncores = 2\n[promised]\nlatency-distant = "1 s"\n')
     words = ("accept", "./nersc10.toml", "-n", "8", "-i", "3", "--no-correctness", "--quiet", "--contract", "c.toml")
     words += ("--output", "page.html", "--output", "data.json", "--submit", "slurm", "--nodes", "4")
-    done = four_nodes.run(*OMB, *words, "--store", "accepted", timeout=580)
-    assert done.returncode == 0, done.stdout + done.stderr + four_nodes.logs()
-    data = json.loads((four_nodes.folder / "data.json").read_text())
+    done = cluster.run(*OMB, *words, "--store", "accepted", timeout=580)
+    assert done.returncode == 0, done.stdout + done.stderr + cluster.logs()
+    data = json.loads((cluster.folder / "data.json").read_text())
     placed = {verdict["criterion"]: verdict["placed"] for verdict in data["verdicts"]}
     assert all(verdict["measured"] for verdict in data["verdicts"])
     assert placed == {
@@ -121,4 +114,4 @@ def test_nersc10_fills_its_table_in_a_job(four_nodes: Slurm) -> None:
         "alltoall-odd": "3 ranks on node1, node2, node3",
     }
     assert data["verdicts"][0]["verdict"] == "PASS" and "Slurm job" in data["job"]
-    assert "signed for the customer" in (four_nodes.folder / "page.html").read_text()
+    assert "signed for the customer" in (cluster.folder / "page.html").read_text()
