@@ -17,6 +17,8 @@ from tests.support.sessions.mpi_session import ROUNDS, spoiled
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 BINDINGS = ("native", "mpi4py")
+AT_A_LEVEL = ("facts", "turning_threads")
+"""What depends on the level of threads."""
 
 
 @cache
@@ -39,7 +41,7 @@ def test_the_backend_is_there() -> None:
 
 @pytest.mark.parametrize("level", ["single", "multiple"])
 def test_what_a_session_says(level: str) -> None:
-    said = told(2, level, "facts")["facts native"]
+    said = told(2, level, *AT_A_LEVEL)["facts native"]
     host = socket.gethostname()
     assert [(s["rank"], s["size"], s["local"], s["hosts"]) for s in said] == [
         (0, 2, [0], [host, host]),
@@ -136,7 +138,7 @@ def test_with_rotating_memory_every_copy_is_right_and_checked(ranks: int, bindin
 
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_with_rotating_memory_the_copies_of_every_thread_are_right(binding: str) -> None:
-    found = told(2, "multiple", "turning_threads")[f"turning_threads {binding}"][0]
+    found = told(2, "multiple", *AT_A_LEVEL)[f"turning_threads {binding}"][0]
     assert len(found) == 3 and all(checked == [True, 0] for checked in found.values()), found
 
 
