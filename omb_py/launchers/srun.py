@@ -126,6 +126,7 @@ class Slurm(BatchSystem):
         }
         lines = [f"#SBATCH --{name}={value}" for name, value in options.items() if value is not None]
         lines.append("#SBATCH --no-requeue")  # it would begin again from nothing; --resume goes on
+        lines.append("#SBATCH --no-kill")  # where a node is lost, omb-py goes on without it
         lines += ["#SBATCH --exclusive"] if request.array > 1 or request.subsets else []
         # sbatch reads several options a line; a script that is only printed has them too
         return [*lines, *([f"#SBATCH {shlex.join(request.extra)}"] if request.extra else [])]
@@ -165,6 +166,8 @@ class Srun(Launcher):
         self._check_job(ranks, machine.environ)
         if ranks.hosts:
             names = ranks.host_names("srun", "give --launcher-args '--ntasks-per-node=…'", _PLACE_OPTIONS)
+            if len(names) < len(SLURM.node_names(machine.environ)) and "--overlap" not in options:
+                options.append("--overlap")  # a step that lost one of its nodes holds the cores of the others for long
             options += ["-N", str(len(names)), "-w", ",".join(names)]
         if not bound_by_user(ranks.extra, BIND_OPTIONS):
             options.append("--cpu-bind=cores" if ranks.bind else "--cpu-bind=none")

@@ -237,10 +237,16 @@ def test_an_address_of_ipv6_has_no_slots(tmp_path: Path) -> None:
     assert command_for("mpiexec", PROGRAM, 2, hosts=["::1"], machine=context(tmp_path, MPICH)).local
 
 
-@pytest.mark.parametrize(("step", "more"), [("0", True), ("4294967291", False), ("", False)])
-def test_srun_inside_a_step_shares_its_cores(tmp_path: Path, step: str, more: bool) -> None:
+@pytest.mark.parametrize(
+    ("step", "hosts", "more"),
+    [("0", "", True), ("4294967291", "", False), ("", "", False), ("", "n1", True), ("", "n1 n2", False)],
+)
+def test_srun_shares_the_cores_of_other_steps(tmp_path: Path, step: str, hosts: str, more: bool) -> None:
+    """Of the step around it, and of one that holds them because it has lost a node: without that, every node of a job
+    in which one was lost seemed to be lost."""
     program(tmp_path / "srun", "")
-    command = command_for("srun", PROGRAM, 2, machine=context(tmp_path, MPICH, SLURM_STEP_ID=step))
+    there = context(tmp_path, MPICH, SLURM_STEP_ID=step, SLURM_JOB_NODELIST="n[1-2]")
+    command = command_for("srun", PROGRAM, 2, hosts=hosts.split(), machine=there)
     assert ("--overlap" in command.words) is more
 
 

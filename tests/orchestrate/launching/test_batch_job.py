@@ -38,7 +38,7 @@ def test_a_script_says_what_was_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     made = batch(tmp_path, "run", "my suite.toml", nodes=2, ranks=8)
     text = script_of(made, {})
     output = quote(f"{tmp_path}/jobs/%j.out")
-    for line in ("--job-name=omb-py-run", "--nodes=2", "--ntasks=8", f"--output={output}"):
+    for line in ("--job-name=omb-py-run", "--nodes=2", "--ntasks=8", f"--output={output}", "--no-kill"):
         assert f"#SBATCH {line}\n" in text
     assert f"cd {quote(str(tmp_path))} || exit 3\n" in text and text.endswith(".code run 'my suite.toml'\n")
     assert "--array" not in text and "--exclusive" not in text
