@@ -135,7 +135,7 @@ def maintenance(root: Path) -> Iterator[None]:
     try:
         handle = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write to {str(root)!r}: {reason(error)}") from error
+        raise EnvironmentProblem(f"cannot write {str(root / _LOCK)!r}: {reason(error)}") from error
     try:
         try:
             lock(handle)

@@ -246,6 +246,12 @@ def test_recovery_knows_launches_that_were_merged(store, make_row) -> None:
     assert [(r.state, r.cells) for r in recover(store)] == [("stored already", 3)]
 
 
+def test_a_lock_of_another_user_is_named(store) -> None:
+    (store / ".maintenance").mkdir()
+    with pytest.raises(EnvironmentProblem, match=r"cannot write '.*/\.maintenance': is a directory"):
+        compact(store, DAY, now=NOW)
+
+
 @pytest.mark.slow
 def test_two_at_once_and_a_store_that_cannot_be_written(store, monkeypatch) -> None:
     with maintenance(store), pytest.raises(EnvironmentProblem, match="another omb-py is tidying"):
