@@ -214,20 +214,17 @@ def _per_rank(size: int, ranks: int) -> int:
 _IN_PLACE, _ROOT, _UNEVEN, _OP = "in_place", "root", "imbalance", "op"
 
 COLLECTIVES = (
-    Collective("barrier", "collective", "time to synchronise all ranks", barrier, no_bytes, sizes=None),
+    Collective("barrier", "time to synchronise all ranks", barrier, no_bytes, sizes=None),
     Collective(
         "bcast",
-        "collective",
         "one rank sends the same vector to all",
         bcast,
         _vector,
         "broadcast",
         options=frozenset({_ROOT}),
-        rooted=True,
     ),
     Collective(
         "reduce",
-        "collective",
         "reduce a vector, the result on one rank",
         reduce,
         _vector,
@@ -235,11 +232,9 @@ COLLECTIVES = (
         REDUCTION_SIZES,
         "int32",
         frozenset({_OP, _IN_PLACE, _ROOT}),
-        rooted=True,
     ),
     Collective(
         "allreduce",
-        "collective",
         "reduce a vector, the result on every rank",
         allreduce,
         _vector,
@@ -250,7 +245,6 @@ COLLECTIVES = (
     ),
     Collective(
         "reduce_scatter",
-        "collective",
         "reduce a vector, a block of the result to each rank",
         reduce_scatter,
         _vector,
@@ -261,7 +255,6 @@ COLLECTIVES = (
     ),
     Collective(
         "reduce_scatter_block",
-        "collective",
         "reduce a vector, an equal block of the result to each rank",
         reduce_scatter_block,
         _vector,
@@ -273,47 +266,38 @@ COLLECTIVES = (
     ),
     Collective(
         "gather",
-        "collective",
         "one rank gets the vectors of all ranks",
         gather,
         _per_rank,
         "gather",
         options=frozenset({_IN_PLACE, _ROOT}),
-        rooted=True,
     ),
     Collective(
         "gatherv",
-        "collective",
         "one rank gets the vectors of all ranks, which may differ in size",
         gatherv,
         _per_rank,
         "gather",
         options=frozenset({_IN_PLACE, _ROOT, _UNEVEN}),
-        rooted=True,
     ),
     Collective(
         "scatter",
-        "collective",
         "one rank sends a block to every rank",
         scatter,
         _per_rank,
         "scatter",
         options=frozenset({_IN_PLACE, _ROOT}),
-        rooted=True,
     ),
     Collective(
         "scatterv",
-        "collective",
         "one rank sends a block to every rank, which may differ in size",
         scatterv,
         _per_rank,
         "scatter",
         options=frozenset({_IN_PLACE, _ROOT, _UNEVEN}),
-        rooted=True,
     ),
     Collective(
         "allgather",
-        "collective",
         "every rank gets the vectors of all ranks",
         allgather,
         _per_rank,
@@ -322,7 +306,6 @@ COLLECTIVES = (
     ),
     Collective(
         "allgatherv",
-        "collective",
         "every rank gets the vectors of all ranks, which may differ in size",
         allgatherv,
         _per_rank,
@@ -331,7 +314,6 @@ COLLECTIVES = (
     ),
     Collective(
         "alltoall",
-        "collective",
         "every rank sends a block to every rank",
         alltoall,
         _per_rank,
@@ -340,7 +322,6 @@ COLLECTIVES = (
     ),
     Collective(
         "alltoallv",
-        "collective",
         "every rank sends a block to every rank, which may differ in size",
         alltoallv,
         _per_rank,
@@ -349,7 +330,6 @@ COLLECTIVES = (
     ),
     Collective(
         "alltoallw",
-        "collective",
         "every rank sends a block to every rank, each with its datatype",
         alltoallw,
         _per_rank,

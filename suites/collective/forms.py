@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Benchmark, Cell, Family, Metric, RankRule, Sizes, Volume, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Family, Metric, Sizes, Volume, World
 from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, RequestSlot, Result, Stage, Step
 from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, barrier_after
 
@@ -26,8 +26,6 @@ class Collective:
     """A collective with three forms. Fields as in :class:`~omb_py.engine.program.benchmark.Benchmark`."""
 
     name: str
-    family: Family
-    """The family of the blocking form."""
     summary: str
     call: Call
     bytes_total: Callable[[int, int], int]
@@ -35,9 +33,9 @@ class Collective:
     sizes: Sizes | None = COLLECTIVE_SIZES
     dtype: str = "char"
     options: frozenset[str] = frozenset()
-    rooted: bool = False
-    ranks: RankRule = TWO_OR_MORE
     volume: Callable[[Cell, int], Volume] | None = None
+    family: Family = "collective"
+    """The family of the blocking form."""
 
     def benchmark(
         self, name: str, family: Family, summary: str, program: Callable[[World, Cell], Program], metric: Metric
@@ -54,13 +52,12 @@ class Collective:
             metric,
             self.sizes,
             COLLECTIVE_COUNTS,
-            self.ranks,
+            TWO_OR_MORE,
             "all",
             self.dtype,
             self.options | data | {"full", "process_sync"},
             self.bytes_total,
             self.bandwidth,
-            self.rooted,
             volume=self.volume,
         )
 

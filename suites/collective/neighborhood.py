@@ -63,11 +63,11 @@ def _call(op: str, world: World, cell: Cell) -> CallAndBuffers:
 def _collective(op: str, summary: str) -> Collective:
     return Collective(
         f"neighbor_{op}",
-        "neighborhood",
         summary,
         lambda world, cell: _call(op, world, cell),
         lambda size, ranks: size,
         options=frozenset({"neighborhood"}),
+        family="neighborhood",
     )
 
 

@@ -240,8 +240,6 @@ class Benchmark:
     """(size, ranks) -> bytes of the whole operation, the nccl-tests *size* column; of IMB's what Mbytes/sec counts."""
     bandwidth: str | None = None
     """Name of the algbw/busbw formula (:mod:`omb_py.results.statistics.bandwidth`)."""
-    rooted: bool = False
-    """One rank is special: the option `root` means something."""
     needs: Needs = Needs()
     once: bool = False
     """There is one sample a launch: the time that the session noted under the benchmark's name when it began."""
@@ -263,6 +261,11 @@ class Benchmark:
     """(cell, ranks) -> types and bytes that rows store; None: those of size and type."""
     runs: Callable[[Session, Cell, Callable[[str], None]], CellResult] | None = None
     """Measures a cell by itself, without a program of steps (:mod:`omb_py.suites.training`)."""
+
+    @property
+    def rooted(self) -> bool:
+        """Whether one rank is special."""
+        return "root" in self.options
 
     def sizes_for(self, dtype: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Message sizes in bytes: `sizes`, or the one that this benchmark has."""

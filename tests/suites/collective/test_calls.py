@@ -111,7 +111,7 @@ class TestUneven:
         assert call["counts"] == (0, 1, 2) and send == 12
 
 
-@pytest.mark.parametrize("name", [c.name for c in COLLECTIVES if c.rooted])
+@pytest.mark.parametrize("name", [c.name for c in COLLECTIVES if "root" in c.options])
 def test_the_root_can_be_chosen(name: str) -> None:
     program = BENCHMARKS[name].program(World(0, 4), cell(name, 16, root=3))
     call = program.stages[0].variants[0][1]

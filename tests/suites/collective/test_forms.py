@@ -30,8 +30,8 @@ def test_every_collective_has_three_forms() -> None:
     for what in COLLECTIVES:
         forms = [BENCHMARKS[name] for name in (what.name, f"i{what.name}", f"{what.name}_persistent")]
         assert [b.family for b in forms] == ["collective", "non-blocking", "persistent"]
-        assert {(b.sizes, b.counts, b.timed, b.dtype, b.bandwidth, b.rooted) for b in forms} == {
-            (what.sizes, forms[0].counts, "all", what.dtype, what.bandwidth, what.rooted)
+        assert {(b.sizes, b.counts, b.timed, b.dtype, b.bandwidth) for b in forms} == {
+            (what.sizes, forms[0].counts, "all", what.dtype, what.bandwidth)
         }
         assert [b.options - what.options for b in forms] == [
             forms[0].options - what.options,
