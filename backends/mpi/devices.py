@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from omb_py.backends.mpi import bound
 from omb_py.backends.mpi.aware import Support
-from omb_py.backends.mpi.calls import CommOf
 from omb_py.backends.mpi.runners import BoundRunner, MpiNativeRunner
 from omb_py.backends.mpi.types import datatype
 from omb_py.engine.devices import FUNCTIONS
@@ -47,9 +46,6 @@ class _OverMpi(OnDevice):
 
 class ArrayRenderer(bound.Mpi4pyRenderer):
     """Renders the steps of one cell, whose buffers are arrays of CuPy, PyTorch or Numba, or show themselves as such."""
-
-    def __init__(self, comm_of: CommOf, memory: DeviceMemory, program: Program) -> None:
-        super().__init__(comm_of, memory, program)
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> object:
         content = slice_array(self.memory.owner(blocks.buffer), 0, self.nbytes[blocks.buffer], "uint8")

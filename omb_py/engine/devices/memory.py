@@ -164,11 +164,15 @@ class StagingMemory(HostMemory):
 
 
 class DeviceMemory:
-    """Buffers that grow and are reused over a sweep, as ``HostMemory`` does on the host."""
+    """Buffers that grow and are reused over a sweep, as ``HostMemory`` does on the host.
+
+    Args:
+        device: where they live.
+        managed: host and device both use them.
+        array: whose arrays hold them, one of :data:`omb_py.engine.program.buffers.ON_DEVICE`, or empty.
+    """
 
     kind = "device"
-    """Args of the constructor: the device; managed: host and device both use it; array: whose arrays hold the buffers,
-    one of :data:`omb_py.engine.program.buffers.ON_DEVICE`, or empty."""
 
     def __init__(self, device: Device, managed: bool = False, array: str = "") -> None:
         self.device, self._array = device, array

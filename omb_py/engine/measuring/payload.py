@@ -198,6 +198,11 @@ def fp8_values(dtype: str) -> NDArray[np.float32]:
     return np.where(code < 128, values, -values).astype(np.float32)
 
 
+def _finite_fp8(dtype: str) -> NDArray[np.float32]:
+    """The finite values of an 8-bit float that are not negative, in order: of the bytes from 0 on."""
+    return fp8_values(dtype)[: 0x7F if dtype == "float8e4m3" else 0x7C]
+
+
 def from_numbers(numbers: Elements, dtype: str) -> Elements:
     """Numbers as elements of a type.
 
@@ -205,8 +210,7 @@ def from_numbers(numbers: Elements, dtype: str) -> Elements:
     the type, not negative.
     """
     if dtype in FP8:
-        finite = fp8_values(dtype)[: 0x7F if dtype == "float8e4m3" else 0x7C]
-        return np.searchsorted(finite, numbers.astype(np.float32)).astype(np.uint8)
+        return np.searchsorted(_finite_fp8(dtype), numbers.astype(np.float32)).astype(np.uint8)
     if dtype == "bfloat16":
         return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     return numbers.astype(DTYPES[dtype].numpy)
@@ -251,17 +255,15 @@ def _decisive(place: NDArray[np.int64], op: str, dtype: str, ranks: int) -> NDAr
     match op:
         case "avg" if DTYPES[dtype].kind == "integer":
             return ranks * (1 + place % max(1, min(_PLACES, DTYPES[dtype].exact // ranks)))
-        case "avg":  # powers of two, which a factor multiplies without rounding
+        case "avg" | "sum of one":  # powers of two, which a factor multiplies without rounding
             return 1 + place % 2
         case "prod":
             return 2 + place % 2
         case "land" | "lor":
             return place % 2
         case "band":
-            return ~(1 + place % 97)
-        case "sum of one":
-            return 1 + place % 2
-    return 1 + place % 97
+            return ~(1 + place % _PLACES)
+    return 1 + place % _PLACES
 
 
 def _complex(table: NDArray[np.int64], dtype: str) -> Elements:
@@ -277,7 +279,7 @@ def reciprocal(ranks: int, dtype: str) -> float:
     """
     exact = np.float32(1 / ranks)
     if dtype in FP8:
-        values = fp8_values(dtype)[: 0x7F if dtype == "float8e4m3" else 0x7C]
+        values = _finite_fp8(dtype)
         distance = np.abs(values - exact)
         nearest = np.flatnonzero(distance == distance.min())
         return float(values[nearest[nearest % 2 == 0][0] if len(nearest) > 1 else nearest[0]])
