@@ -18,7 +18,7 @@ from omb_py.engine.program.datatype_layouts import derived, itemsize
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Blocks, Program, Region, Requests, RequestSlot, Step, request_count
 from omb_py.engine.program.steps import COMMUNICATORS, MATMUL, base
-from omb_py.engine.python_loop.loop import Names, flip_in, index_of
+from omb_py.engine.python_loop.loop import Names, Objects, flip_in, index_of
 from omb_py.errors import EnvironmentProblem
 
 _ON_A_REQUEST: Final = {"wait": "Wait", "test": "Test", "start": "Start", "free": "Free"}
@@ -76,11 +76,10 @@ class Mpi4pyRenderer:
     ) -> None:
         self.comm_of, self.memory, self.window = comm_of, memory, window
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
-        self.copies = max(stage.copies for stage in program.stages)
+        self._objects = Objects(self.nbytes, max(stage.copies for stage in program.stages))
         self.requests: list[MPI.Request] = [MPI.REQUEST_NULL] * request_count(program)
         self.arrival = MPI.Status()
         self.created: list[MPI.Comm] = [MPI.COMM_NULL]
-        self._buffers: dict[tuple[Region | Blocks, str, bool], object] = {}
         self._methods: dict[tuple[int, str], Callable[..., object]] = {}
         self._products = Products(memory)
 
@@ -138,8 +137,7 @@ class Mpi4pyRenderer:
             elif word == "lock":
                 arguments.append(str(lock_type(step)))
             elif isinstance(step[word], Region):  # with the type: origin and target must name the same
-                buffer = self.buffer(step[word], step["dtype"], False, named=True)
-                arguments.append(names.bind(buffer, "b") + (f"[{k}]" if k and step[word].stride else ""))
+                arguments.append(self.buffer(step[word], step["dtype"], names, k, named=True))
             else:
                 arguments.append(self.argument(word, step, names, k))
         key = (0, method)
@@ -191,40 +189,29 @@ class Mpi4pyRenderer:
             value = step["send"]  # mpi4py wants to see the whole vector, which the result overwrites
         if isinstance(value, (Region, Blocks)):
             op = base(step.op)
-            buffer = self.buffer(value, step["dtype"], op.endswith("w"), self.memory.kind == "array" and op in _DIVIDED)
-            suffix = f"[{k}]" if k and isinstance(value, Region) and value.stride else ""
-            return names.bind(buffer, "b") + ("[c]" if value.turn else "") + suffix
+            named = self.memory.kind == "array" and op in _DIVIDED
+            return self.buffer(value, step["dtype"], names, k, op.endswith("w"), named)
         if word == "op":
             return names.bind(OPS[value], "op")
         if word == "counts":
             return names.bind(value, "n")
         return str(value)
 
-    def buffer(self, region: Region | Blocks, dtype: str, types: bool, named: bool = False) -> object:
-        """The object that the program passes for a region; for a strided one a list, an object for each pass.
+    def buffer(
+        self, region: Region | Blocks, dtype: str, names: Names, k: str, types: bool = False, named: bool = False
+    ) -> str:
+        """The source of the object that the program passes for a region.
 
         Vector collectives get [object, counts, displacements, type]; with `types` a type for each block. With `named` a
-        message always names its type. A region that turns with the iteration is a list of these, one for each copy.
+        message always names its type.
         """
-        key = (region, dtype, types or named)
-        if key not in self._buffers:
-            # the last copy of a buffer has no gap behind it
-            copy_bytes = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
-            copy_bytes -= region.offset if isinstance(region, Region) else 0
-            if region.turn:
-                parts = [self._copy_of(region.copy(c), dtype, types, copy_bytes, named) for c in range(self.copies)]
-                self._buffers[key] = parts
-            else:
-                self._buffers[key] = self._copy_of(region, dtype, types, copy_bytes, named)
-        return self._buffers[key]
 
-    def _copy_of(self, region: Region | Blocks, dtype: str, types: bool, limit: int, named: bool) -> object:
-        """The same for one copy, in which `limit` bytes follow the beginning of the region."""
-        if isinstance(region, Blocks):
-            return self.blocks(region, dtype, types)
-        if region.stride:
-            return [self.message(region.at(k), dtype, named) for k in range(limit // region.stride)]
-        return self.message(region, dtype, named)
+        def made(part: Region | Blocks) -> object:
+            if isinstance(part, Blocks):
+                return self.blocks(part, dtype, types)
+            return self.message(part, dtype, named)
+
+        return self._objects.text(region, (region, dtype, types or named), names, k, made)
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> object:
         """The specification of a vector collective's buffer."""
