@@ -18,10 +18,10 @@ from omb_py.orchestrate.running.suite_run import (
     begin_run,
     exit_code_of,
     lacking,
-    print_skipped,
     run_to_resume,
     unmeasured,
 )
+from omb_py.results.skip import print_skipped
 
 
 def main() -> int:
@@ -53,8 +53,6 @@ def _collect(job: Job, descriptor: int, say: Callable[[OmbError], None]) -> int:
     run = begin_run(launch.requests, [launch], left, stored, job.resume, job.run_id)
     run.command.busy = job.busy
     launch = left[0] if left else replace(launch, cells=())
-    for note in job.notes:
-        run.note(note)
 
     def announce(address: str, token: str) -> None:
         try:

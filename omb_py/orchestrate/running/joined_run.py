@@ -57,11 +57,7 @@ def run_joined(
     try:
         launches = plan_launches([each.on_ranks(started_ranks(each.request.ranks, joined)) for each in checked])
         chosen, left_out = _fitting(launches)
-        if checked[0].request.part is not None:
-            return _join(joined, Job(chosen, joined.launcher, [], [*skips, *left_out], resume))
-        return _join(
-            joined, Job(chosen, joined.launcher, [f"skipped: {s.what}: {s.reason}" for s in (*skips, *left_out)])
-        )
+        return _join(joined, Job(chosen, joined.launcher, [*skips, *left_out], resume))
     except OmbError as error:
         if joined.rank == 0:
             raise
@@ -89,7 +85,9 @@ def _fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:
     for launch in launches:
         kind = _kind(launch)
         if kind != _kind(chosen):
-            names = dict.fromkeys(cell.benchmark for cell in launch.cells if launch.requests[cell.sweep].part)
+            alike = launch.backend == chosen.backend
+            suite = [cell.benchmark for cell in launch.cells if launch.requests[cell.sweep].part]
+            names = dict.fromkeys(suite or [f"binding {cell.binding}" for cell in launch.cells if alike])
             reason = f"this job was started once, for {_kind(chosen)}; let omb-py start the ranks to have both"
             skips.append(Skip(f"{', '.join(names)} ({kind})" if names else kind, reason))
         elif launch is not chosen:
@@ -112,7 +110,6 @@ class Job:
 
     launch: LaunchPlan
     launcher: str
-    notes: list[str]
     skips: list[Skip] = field(default_factory=list)
     resume: str | None = None
     run_id: str = ""

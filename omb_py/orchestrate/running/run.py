@@ -33,6 +33,7 @@ from omb_py.orchestrate.running.rank_start import MODULES_VARIABLE
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from omb_py.printing.printers import RowByRow, printer_of, with_more
+from omb_py.results.skip import Skip, print_skipped
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.redact import stored_prefixes
 from omb_py.results.store.write import check_writable
@@ -94,14 +95,14 @@ def run_checked(checked: CheckedRequest, alone: bool = False) -> RunOutcome:
         ranks = ranks_for(checked.benchmark, job_around(os.environ))
     checked = checked.on_ranks(ranks)
     request, plans = checked.request, plan_launches([checked])
-    notes = [*(f"skipped: {skip.what}: {skip.reason}" for skip in checked.skips), *in_place_alone(checked)]
     run = new_run(request, plans)
     run.command.only_writes = alone and len(plans) == 1 and type(run.printer) is RowByRow
     say_busy(run)
     run.command.progress.plan([len(launch.cells) for launch in plans])
     refused: dict[tuple[str, str], EnvironmentProblem] = {}
     try:
-        for text in notes:
+        print_skipped(checked.skips)
+        for text in in_place_alone(checked):
             run.note(text)
         for launch in plans:
             side = launch.backend, launch.needs.device
@@ -117,7 +118,8 @@ def run_checked(checked: CheckedRequest, alone: bool = False) -> RunOutcome:
                     raise
                 # ranks of this backend never began, but the other backends can still be measured
                 refused[side] = problem
-                run.note(f"skipped: {' on '.join(side) if len(request.devices) > 1 else launch.backend}: {problem}")
+                name = " on ".join(side) if len(request.devices) > 1 else launch.backend
+                print_skipped([Skip(name, str(problem))])
             if run.failed:
                 break
     finally:

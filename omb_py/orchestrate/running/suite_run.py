@@ -36,7 +36,7 @@ from omb_py.orchestrate.running.resume import StoredRun, note_new, remaining, st
 from omb_py.orchestrate.running.run import describe_launch, finish, joins, new_run, say_busy
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
-from omb_py.results.skip import Skip
+from omb_py.results.skip import Skip, print_skipped
 from omb_py.results.units import counted, listed
 
 
@@ -191,16 +191,6 @@ def print_lost(nodes: NodesLeft) -> None:
     few = len(nodes.left) < FEWEST_NODES
     rest = "the rest was not measured" if few else f"the rest was measured on {', '.join(nodes.left)}"
     print(f"omb-py: lost {listed(nodes.lost)}: {rest}: {reasons}", file=sys.stderr, flush=True)
-
-
-def print_skipped(skips: Sequence[Skip]) -> None:
-    """Print which parts were skipped or failed, with the reasons; on stderr, also with --quiet."""
-    reasons: dict[tuple[bool, str], dict[str, None]] = {}
-    for skip in skips:
-        reasons.setdefault((skip.failed, skip.reason), {})[skip.what] = None
-    for (failed, reason), names in reasons.items():
-        word = "failed" if failed else "skipped"
-        print(f"omb-py: {word}: {', '.join(names)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
 def make_launches(

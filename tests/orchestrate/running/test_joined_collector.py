@@ -31,5 +31,5 @@ def test_a_run_that_lost_its_launcher_is_not_one_that_has_ended(
     monkeypatch.setattr(joined_collector, "supervise", lose)
     (launch,) = plan(Request("allreduce", store=tmp_path), 2)
     with pytest.raises(type(error)):
-        joined_collector._collect(Job(launch, "mpiexec", [], run_id="r1"), -1, lambda error: None)
+        joined_collector._collect(Job(launch, "mpiexec", run_id="r1"), -1, lambda error: None)
     assert unfinished_runs(tmp_path) == {"r1": state}

@@ -110,7 +110,8 @@ def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     launches = plan(Request("allreduce", bindings=("native", "mpi4py"), launches=2), 2)
     chosen, skips = _fitting(launches)
     assert chosen is launches[0]
-    assert [skip.what for skip in skips] == ["mpi at thread level multiple", "launch 3", "mpi at thread level multiple"]
+    other = "binding mpi4py (mpi at thread level multiple)"
+    assert [skip.what for skip in skips] == [other, "launch 3", other]
     assert "started once, for mpi at thread level funneled" in skips[0].reason
     assert "one launch" in skips[1].reason
 
@@ -126,7 +127,7 @@ def test_a_collector_whose_rank_0_died_says_so_in_a_line() -> None:
 @pytest.mark.slow
 def test_a_collector_whose_address_nobody_reads_says_so_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
     (launch,) = plan(Request("allreduce", store=None), 2)
-    collector = joined_run.CollectorProcess(joined_run.Job(launch, "mpiexec", []))
+    collector = joined_run.CollectorProcess(joined_run.Job(launch, "mpiexec"))
     with open(os.devnull) as nothing:  # in place of the pipe, whose last reader goes so
         os.dup2(nothing.fileno(), collector._reader)
     collector.begin()
@@ -141,7 +142,7 @@ def test_rank_0_says_that_the_machine_is_busy_and_the_collector_stores_it(
     monkeypatch.setattr("omb_py.orchestrate.running.run.busy_now", lambda started: said)
     (launch,) = plan(Request("allreduce", store=None), 2)
     monkeypatch.setattr(joined_run.subprocess, "Popen", lambda *words, **more: SimpleNamespace(pid=1))
-    collector = joined_run.CollectorProcess(joined_run.Job(launch, "mpiexec", []))
+    collector = joined_run.CollectorProcess(joined_run.Job(launch, "mpiexec"))
     os.close(collector._reader)
     assert collector._job.busy == said and capfd.readouterr().err == f"omb-py: warning: {said}\n"
 
