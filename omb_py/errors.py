@@ -25,8 +25,6 @@ ENVIRONMENT = 3
 INCONCLUSIVE = 4
 NO_VERDICT = 5
 INTERRUPTED = 130
-_OTHER_BEGINNING = 0.75
-"""Least similarity of a near choice that begins with another letter."""
 
 
 class OmbError(Exception):
@@ -103,6 +101,6 @@ def nearest(word: str, choices: Iterable[str], alike: float = 0.5, otherwise: st
 
     for choice in difflib.get_close_matches(word, valid, n=3, cutoff=alike):
         typed, meant = word.lstrip("-._").lower(), choice.lstrip("-._").lower()
-        if typed[:1] == meant[:1] or difflib.SequenceMatcher(None, typed, meant).ratio() >= _OTHER_BEGINNING:
+        if typed[:1] == meant[:1] or difflib.SequenceMatcher(None, typed, meant).ratio() >= 0.75:
             return f"did you mean {choice}?"
     return otherwise or "valid: " + ", ".join(valid)

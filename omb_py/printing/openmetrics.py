@@ -38,7 +38,7 @@ def _valid(row: Row) -> float | None:
     return None if validated is None or validated != validated else float(bool(validated))
 
 
-def _other(row: Row) -> float | None:
+def _read_other(row: Row) -> float | None:
     return None if row.get("unit") in _KNOWN else _scaled("value", 1)(row)
 
 
@@ -51,7 +51,7 @@ _FAMILIES: tuple[tuple[str, str, str, Callable[[Row], float | None]], ...] = (
         "What the benchmark prints, where that is a rate.",
         _scaled("value", 1e6, "MB/s"),
     ),
-    ("value", "", "What the benchmark prints, where that is neither: in the unit of the label.", _other),
+    ("value", "", "What the benchmark prints, where that is neither: in the unit of the label.", _read_other),
     ("median_seconds", "seconds", "Median of the samples, the slowest rank of each.", _scaled("median_us", 1e-6)),
     ("p99_seconds", "seconds", "99th percentile of the samples.", _scaled("p99_us", 1e-6)),
     ("algbw_bytes_per_second", "bytes_per_second", "Algorithm bandwidth.", _scaled("algbw_gbps", 1e9)),

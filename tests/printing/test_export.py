@@ -101,7 +101,11 @@ def test_rows_of_a_loaded_store_export_the_same(tmp_path, rows) -> None:
             "OMB's text has times and MB/s: bcast is in img/sec: --format csv",
         ),
         ("osu", {"value": None}, "OMB's text has times and MB/s: bcast has no value: --format csv"),
-        ("nccl-tests", {"dtype": None}, "no row is of a collective of nccl-tests and has type and time: --format csv"),
+        (
+            "nccl-tests",
+            {"dtype": None},
+            "none of these rows is a collective of nccl-tests with type and time: --format csv",
+        ),
     ],
 )
 def test_what_a_text_has_no_place_for_is_left_out(rows, make_row, form: str, known: dict[str, Any], why: str) -> None:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from omb_py import class_code
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
-from omb_py.plug_ins import described
 from omb_py.process_end import code_for_caller
 
 KEPT = 32
@@ -505,6 +504,7 @@ def _measure(link: Channel, connect: Callable[[LaunchSpec], Session], before_end
 
 def _explain(error: Exception, position: Position) -> str:
     from omb_py.engine.session import StepFailed
+    from omb_py.plug_ins import described
 
     where = f" in {position.label} ({position.phase})" if position.label else ""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):

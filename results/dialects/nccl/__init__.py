@@ -82,7 +82,7 @@ class NcclTests(Dialect):
 
         text = to_nccl(rows, provenance)
         if rows and not text:
-            raise UsageError(f"no row is of a collective of {self.title} and has type and time: --format csv")
+            raise UsageError(f"none of these rows is a collective of {self.title} with type and time: --format csv")
         return text
 
     def shows(self, row: Row) -> bool:

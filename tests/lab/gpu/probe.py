@@ -97,6 +97,7 @@ def gate(on: Probe) -> str:
     word, at, first, last = on.device.allocate_mapped(4), on.device.allocate(64), on.device.event(), on.device.event()
     on.device.call("store", word, 0)
     on.enqueue("record", first)
+    on.wait()  # a stream that begins late would see the gate closed for less
     on.device.call("wait_value", on.device.stream, word, 1, 0, ALL_BITS)
     for _ in range(256):
         on.enqueue("fill", at, 1, 64)

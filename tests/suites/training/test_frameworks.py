@@ -46,7 +46,7 @@ def test_what_torch_trains_is_stored_as_before() -> None:
 
 def test_a_package_may_add_one(monkeypatch: pytest.MonkeyPatch) -> None:
     plug_ins = PlugIns({"theirs": Theirs()}, {"torn": "SyntaxError: x"})
-    monkeypatch.setattr(frameworks, "load_plug_ins", lambda group, kind: plug_ins)
+    monkeypatch.setattr(frameworks, "load_plug_ins", lambda group, kind, ours: plug_ins)
     frameworks.frameworks.cache_clear()
     try:
         assert parse_training("mlp:framework=theirs").workload == "ring:model=mlp"

@@ -138,7 +138,7 @@ class TestRows:
         assert below_the_first(NcclTranscript().row(row, USUAL_OPTIONS)).startswith(above)
 
     def test_a_benchmark_that_nccl_tests_lacks_is_refused_by_the_export(self, make_row) -> None:
-        with pytest.raises(UsageError, match="no row is of a collective of nccl-tests"):
+        with pytest.raises(UsageError, match="none of these rows is a collective of nccl-tests"):
             export([make_row(benchmark="latency")], "nccl-tests")
 
 
