@@ -7,6 +7,7 @@ import operator
 import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,11 +82,13 @@ def load(
         **filters: ``column=value``, or ``column=[values]`` to match any of them; None matches nulls. Values are
             converted to the column's type, so they may be text. ``date="2026-11-21"`` reads one folder, and
             ``date="2026-11-01..2026-11-30"`` those of a month; either end may be missing.
-            ``tags={"cluster": "a"}`` matches rows that have all these tags.
+            ``started_at`` without a fraction is that whole second. ``tags={"cluster": "a"}`` matches rows that have
+            all these tags.
 
     Returns:
         A DataFrame with the store's columns and ``date``. Integers and booleans have pandas' nullable types, lists are
-        NumPy arrays, maps are dicts.
+        NumPy arrays, maps are dicts. Arrow writes no dict without a key into Parquet, so drop ``metrics``,
+        ``parameters`` and ``tags`` where ``to_parquet`` says so, or copy the store, which is Parquet.
 
     Raises:
         UsageError: there is no such folder, a column does not exist, or a value does not fit its column.
@@ -209,7 +212,8 @@ def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
             raise UsageError(f"cannot filter by {name}, which holds {column.contents}{how}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
         spans = [v for v in values if name == DATE and RANGE in str(v)]
-        known = [typed(column, v) for v in values if v is not None and v not in spans]
+        seconds = [v for v in values if column.kind == "time" and isinstance(v, str) and "." not in v]
+        known = [typed(column, v) for v in values if v is not None and v not in (*spans, *seconds)]
         kind = schema.arrow_type(column.kind)
         if 0 < len(known) <= _FEW_VALUES:
             equal = (ds.field(name) == pa.scalar(value, type=kind) for value in known)
@@ -218,6 +222,9 @@ def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
             condition = ds.field(name).isin(pa.array(known, type=kind))
         for first, last in map(_span, spans):
             condition = condition | ((ds.field(name) >= pa.scalar(first)) & (ds.field(name) <= pa.scalar(last)))
+        for second in (cast("datetime", typed(column, v)) for v in seconds):  # as lists show it, without its fraction
+            end = second + timedelta(seconds=1)
+            condition = condition | ((ds.field(name) >= pa.scalar(second)) & (ds.field(name) < pa.scalar(end)))
         if any(v is None for v in values):
             condition = condition | ds.field(name).is_null()
         combined = _all_of(combined, condition)

@@ -219,6 +219,11 @@ class TestLoad:
             assert len(load(store, started_at=written)) == 1, written
         assert len(load(store, benchmark=[])) == 0
 
+    def test_a_second_without_its_fraction_is_the_whole_second(self, tmp_path, make_row) -> None:
+        write_launch(tmp_path, [make_row(started_at="2026-11-22T00:00:01.744+00:00")], {})
+        for written, rows in (("01", 1), ("01.744", 1), ("00", 0), ("02", 0), ("01.7", 0)):
+            assert len(load(tmp_path, started_at=f"2026-11-22 00:00:{written}")) == rows, written
+
     def test_filters_by_tags(self, tmp_path, make_row) -> None:
         tags = [{"site": "x", "when": "before"}, {"site": "x"}, {"site": "y", "when": "before"}, {}, None]
         write_launch(tmp_path, [make_row(value=float(n), tags=of_row) for n, of_row in enumerate(tags)], {})
