@@ -30,7 +30,6 @@ from omb_py.api_results import (
     RunResult,
     Side,
 )
-from omb_py.backends.registry import own_options
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import NEGATIVE, OK, UsageError, nearest
 from omb_py.launchers.own_mpi import VARIABLE, use_own_mpi
@@ -104,10 +103,9 @@ def _request(
     printed: str = USUAL.name,
     **options: Any,
 ) -> Request:
-    """The request of a function's parameters; what a backend reads of its own, as `mock`, goes into the settings."""
-    own = {name: text for name in own_options() if (text := options.pop(name, ""))}
+    """The request of a function's parameters."""
     folder = None if store is None else Path(store)
-    return Request(benchmark, store=folder, tags=tags, settings={**settings, **own}, format=printed, **options)
+    return Request(benchmark, store=folder, tags=tags, settings=settings, format=printed, **options)
 
 
 def compare(

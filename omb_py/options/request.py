@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from omb_py.backends.registry import capabilities, default
+from omb_py.backends.registry import capabilities, default, own_options
 from omb_py.engine.devices.registry import GPU_KINDS, HOST, find_kind
-from omb_py.errors import UsageError
+from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.registry import USUAL, printed_names
 
 NEWEST = "last"
@@ -224,14 +224,18 @@ class Request:
             values[name] = GivenOptions({key: value for key, value in given.items() if is_given(value)})
         values["observers"] = {key: "" if text is True else text for key, text in values["observers"].items()}
         values["benchmark"] = benchmark
+        for name in sorted(values.keys() - {each.name for each in fields(self)}):
+            if name not in own_options():
+                from omb_py.run_options import RunOptions  # only for errors
+
+                raise TypeError(f"a request has no option {name!r}: {nearest(name, RunOptions.__annotations__)}")
+            if text := values.pop(name):
+                values["settings"] = {**values.get("settings", {}), name: text}
         values.setdefault("backends", (default(),))
         values.setdefault("device", usual_device(values["backends"]))
         for each in fields(self):
             usual = each.default if each.default_factory is MISSING else each.default_factory()
             object.__setattr__(self, each.name, values.pop(each.name, usual))
-        if values:
-            name = next(iter(values))
-            raise TypeError(f"a request has no option {name!r}")
 
     def get(self, name: str) -> Any:
         """The value of an option, wherever it is kept; None where it is not given."""

@@ -5,7 +5,7 @@ To add an option, write one entry in the module of its heading. CONTRIBUTING.md 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from operator import index
@@ -64,14 +64,14 @@ def read_value(name: str, value: Any) -> Any:
     reader = _readers().get(name)
     if value is None or reader is None:
         return value
-    kind, several = reader.kind, isinstance(value, Sequence) and not isinstance(value, str)
+    kind, several = reader.kind, isinstance(value, Iterable) and not isinstance(value, str)
     if kind.startswith("tuple"):
         return reader.parse(value) if isinstance(value, str) else tuple(value) if several else (value,)
     if kind.startswith("str"):
         text = ",".join(map(str, value)) if several else str(value)
         return one_size(text) if name == "sizes" and text and not isinstance(value, str) else text
-    if isinstance(value, str):
-        return reader.parse(value)
+    if isinstance(value, str) or kind.startswith("float"):
+        return reader.parse(str(value))
     try:
         return value if reader.smallest is None else index(value)
     except TypeError:

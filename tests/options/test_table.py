@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import asdict, fields
 
@@ -42,7 +43,7 @@ def test_every_option_has_one_entry_and_a_place_in_a_request() -> None:
     held = [*kept_in("options"), *kept_in("observers"), *(field.name for part in parts for field in fields(part))]
     assert len(set(held)) == len(held)
     assert {*names} - {*held} == {"no_store", "own_mpi", *own_options(), *(o.name for o in TABLE if o.ignored)}
-    with pytest.raises(TypeError, match="a request has no option 'windw'"):
+    with pytest.raises(TypeError, match=r"a request has no option 'windw': did you mean window\?"):
         Request("bw", windw=4)
 
 
@@ -139,6 +140,11 @@ def test_settings_of_several_backends_stand_beside_each_other() -> None:
     assert request.settings == {"mock": "alpha=1us", "nccl": "aggregate=2"}
 
 
+def test_a_request_takes_what_a_backend_reads_of_its_own() -> None:
+    request = Request("bw", settings={"nccl": "aggregate=2"}, mock="alpha=1us")
+    assert request.settings == {"nccl": "aggregate=2", "mock": "alpha=1us"}
+
+
 def test_a_misspelt_option_is_an_error() -> None:
     options = Request("bw", window=3).options
     assert (options.window, options.root) == (3, None)
@@ -161,7 +167,9 @@ def test_a_value_may_be_written_as_in_python_or_as_a_text() -> None:
     assert (request.printing.percentiles, request.tags) == ((50, 99), {"n": "1"})
     same = request.changed(backends=["mock"], percentiles=[50, 99], ranks=numpy.int64(4))
     assert same == request and type(same.ranks) is int
-    assert [Request("bw", sizes=sizes).sizes for sizes in (8, [8], "8", "8,16")] == ["8:8", "8:8", "8", "8,16"]
+    assert [Request("bw", sizes=sizes).sizes for sizes in (8, numpy.array([8]), "8", (8 * k for k in (1, 2)))] == [
+        *("8:8", "8:8", "8", "8,16"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -170,6 +178,8 @@ def test_a_value_may_be_written_as_in_python_or_as_a_text() -> None:
         ({"ranks": 2.5}, "ranks 2.5 is not a whole number"),
         ({"ranks": "two"}, "ranks 'two' is not a whole number"),
         ({"timeout": "long"}, "'long' is not a duration"),
+        ({"timeout": -1}, "a duration must be greater than 0, not -1"),
+        ({"precision": math.nan}, "nan is not between 0 and 1"),
         ({"tags": "a=b"}, "tags 'a=b' are no mapping: write them as {'cluster': 'alps'}"),
     ],
 )
