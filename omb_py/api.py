@@ -84,7 +84,7 @@ def run(
         raise TypeError(f"run has no option {unknown!r}: {nearest(unknown, RunOptions.__annotations__)}")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch if store is None else store)
-        request = _request(find(benchmark).name, folder, tags, printed=SILENT, **options)
+        request = _request(find(benchmark).name, folder, tags, printed=SILENT, scratch=store is None, **options)
         outcome = execute_run(request)
         frame = load(folder, run_id=outcome.run_id) if outcome.root else arrow_schema().empty_table().to_pandas()
     return RunResult(frame, outcome.run_id, outcome.code, outcome.root)

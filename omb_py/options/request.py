@@ -113,6 +113,8 @@ class Printing:
     """No progress and no notes on stderr; errors stay."""
     debug: bool = False
     """Show tracebacks."""
+    scratch: bool = False
+    """The store is gone when the call returns, so no message names it."""
 
 
 def usual_device(backends: Sequence[str], exists: Callable[[Path], bool] = Path.exists) -> str:

@@ -67,7 +67,7 @@ def kept_text(run: Run, measured: bool, resumes: bool = False) -> str:
     """
     if not measured:
         return "nothing was measured"
-    if run.request.store is None:
+    if run.request.store is None or run.request.printing.scratch:
         return "nothing is stored, because of --no-store"
     how = f"; --resume={run.run_id} measures the rest" if resumes else ""
     return f"what was measured is kept in {run.request.store}, run {run.run_id}{how}"

@@ -177,7 +177,7 @@ def finish(run: Run) -> None:
     finally:
         for text in (*run.later, *run.last.lines()):
             run.note(text)
-        for path in run.files:
+        for path in () if run.request.printing.scratch else run.files:
             run.note(f"stored in {path}")
 
 
