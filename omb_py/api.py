@@ -31,7 +31,7 @@ from omb_py.api_results import (
     Side,
 )
 from omb_py.engine.rank.launcher_variables import joined_environment
-from omb_py.errors import NEGATIVE, OK, UsageError, nearest
+from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.launchers.own_mpi import VARIABLE, use_own_mpi
 from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Request, tags_of
 from omb_py.results.dialects.registry import USUAL
@@ -72,6 +72,7 @@ def run(
         UsageError: an option is wrong.
         EnvironmentProblem: this machine or job cannot run the benchmark.
     """
+    from omb_py.options.table import nearest_option
     from omb_py.orchestrate.running.run import execute_run
     from omb_py.results.store.read import load
     from omb_py.results.store.schema import arrow_schema
@@ -81,7 +82,7 @@ def run(
     if VARIABLE in os.environ:
         use_own_mpi(joined_environment(os.environ) is not None)
     if unknown := next((name for name in options if name not in RunOptions.__annotations__), ""):
-        raise TypeError(f"run has no option {unknown!r}: {nearest(unknown, RunOptions.__annotations__)}")
+        raise TypeError(f"run has no option {unknown!r}: {nearest_option(unknown)}")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch if store is None else store)
         request = _request(find(benchmark).name, folder, tags, printed=SILENT, scratch=store is None, **options)

@@ -9,7 +9,7 @@ from typing import Any
 
 from omb_py.backends.registry import capabilities, default, own_options
 from omb_py.engine.devices.registry import GPU_KINDS, HOST, find_kind
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import UsageError
 from omb_py.results.dialects.registry import USUAL, printed_names
 
 NEWEST = "last"
@@ -212,7 +212,7 @@ class Request:
             TypeError: no option has this name.
             UsageError: a value that :func:`omb_py.options.table.read_value` cannot read.
         """
-        from omb_py.options.table import kept_in, read_value  # the table needs this module
+        from omb_py.options.table import kept_in, nearest_option, read_value  # the table needs this module
 
         values |= {"bindings": bindings, **({} if backends is None else {"backends": backends})}
         tags = tags_of(values.pop("tags", {}))
@@ -228,9 +228,7 @@ class Request:
         values["benchmark"] = benchmark
         for name in sorted(values.keys() - {each.name for each in fields(self)}):
             if name not in own_options():
-                from omb_py.run_options import RunOptions  # only for errors
-
-                raise TypeError(f"a request has no option {name!r}: {nearest(name, RunOptions.__annotations__)}")
+                raise TypeError(f"a request has no option {name!r}: {nearest_option(name)}")
             if text := values.pop(name):
                 values["settings"] = {**values.get("settings", {}), name: text}
         values.setdefault("backends", (default(),))

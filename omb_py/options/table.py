@@ -37,6 +37,20 @@ def option_of(name: str) -> Option:
     raise KeyError(name)
 
 
+def nearest_option(word: str) -> str:
+    """The end of an error about a name that no option has in Python: that of the option with this flag, or the nearest.
+
+    >>> nearest_option("message_size"), nearest_option("n"), nearest_option("rnks")
+    ('did you mean sizes?', 'did you mean ranks?', 'did you mean ranks?')
+    """
+    from omb_py.run_options import RunOptions  # only for errors
+
+    names, flags = RunOptions.__annotations__, {f"-{word}", f"--{word.replace('_', '-')}"}
+    flagged = (option.name for option in TABLE if option.name in names and flags & {*option.flags.split()})
+    name = next(flagged, "")
+    return f"did you mean {name}?" if name else nearest(word, names)
+
+
 @cache
 def kept_in(part: str) -> tuple[str, ...]:
     """Names of the options that a cell keeps in its ``options`` or ``observers``."""

@@ -21,6 +21,10 @@ def test_a_request_takes_every_option() -> None:
         Request("barrier", **{name: None})
 
 
-def test_an_unknown_option_is_named_with_the_nearest() -> None:
-    with pytest.raises(TypeError, match="run has no option 'windw': did you mean window"):
-        omb_py.run("bw", windw=4)  # type: ignore[call-arg]
+@pytest.mark.parametrize(
+    ("word", "near"), [("windw", "window"), ("validation", "validate"), ("backend", "backends"), ("m", "sizes")]
+)
+def test_an_unknown_option_is_named_with_the_nearest(word: str, near: str) -> None:
+    """The nearest, or the one that has this flag on the command line."""
+    with pytest.raises(TypeError, match=rf"run has no option '{word}': did you mean {near}\?"):
+        omb_py.run("bw", **{word: 4})  # type: ignore[arg-type]
