@@ -25,6 +25,8 @@ from omb_py.results.units import listed
 
 PANEL = ("benchmark", "metric", "unit")
 """Rows with equal values can stand on one axis."""
+STEPS = "workload"
+"""The ``family`` of steps of workloads."""
 _MORE = ("library_version", "device_name", "thread_level", "devices", "parameters", "tags")
 _APART = {*WHO, *COMPARED, *_MORE} - {*PANEL, "size_bytes"}
 IDENTITY = (*(name for name in schema.NAMES if name in _APART), FIELD)
@@ -260,8 +262,18 @@ def panels(frame: pd.DataFrame) -> Iterator[Panel]:
 
     Numbers of ranks are always apart: what is fastest among them is no finding. Scaling over them is another view.
     """
-    for _, rows in frame.groupby(list(PANEL), sort=True, dropna=False, observed=True):
-        yield from _split(str(rows["benchmark"].iloc[0]), rows, _SPLIT_BY, varying(rows), apart=1)
+    for _, alike in frame.groupby(list(PANEL), sort=True, dropna=False, observed=True):
+        for name, rows in measured(alike):
+            yield from _split(name, rows, _SPLIT_BY, varying(rows), apart=1)
+
+
+def measured(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Name and rows of each benchmark, and of each workload of a step: two workloads are no sides of one thing."""
+    for benchmark, rows in frame.groupby("benchmark", sort=True, observed=True):
+        if rows["family"].iloc[0] == STEPS:
+            yield from ((f"{benchmark}, {text}", part) for text, part in rows.groupby("parameters", observed=True))
+        else:
+            yield str(benchmark), rows
 
 
 def _split(name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str], apart: int = 0) -> Iterator[Panel]:

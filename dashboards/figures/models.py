@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.dashboards.base import theme
+from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Record
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.results.units import listed, size_text
@@ -55,8 +55,6 @@ def _segment(part: Record) -> str:
     return f"from {size_text(part.low_bytes)}: {part.alpha_us:.3g} µs, {rate}"
 
 
-FAMILY = "workload"
-"""The ``family`` of their rows."""
 _SIDE = ("ranks", "nodes", "backend", "library", "binding", "device")
 _TIMES = ("compute_us", "exposed_us", "serial_us", "flight_us")
 MOST = 24
@@ -78,7 +76,7 @@ def tidy(rows: pd.DataFrame) -> pd.DataFrame:
     cells = []
     for at, row in zip(rows.index, records(rows), strict=True):
         metrics, parameters = dict(row.metrics or {}), dict(row.parameters or {})
-        if row.family == FAMILY and "workload" in parameters and all(name in metrics for name in _TIMES):
+        if row.family == series.STEPS and "workload" in parameters and all(name in metrics for name in _TIMES):
             side = {name: getattr(row, name) for name in (*_SIDE, "launch_id")}
             times = {name: metrics[name] for name in _TIMES}
             cells.append({"at": at, "workload": parameters["workload"], **side, **times})

@@ -58,7 +58,7 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
     one point has no curve: the table of all measurements has its number.
     """
     rows = cells.timed
-    others = [*several_counts(rows), *rows[rows["family"] == models.FAMILY]["benchmark"].unique()]
+    others = [*several_counts(rows), *rows[rows["family"] == series.STEPS]["benchmark"].unique()]
     for panel in replace(cells, rows=rows[~rows["benchmark"].isin(others)]).panels:
         if panel.rows["size_bytes"].nunique() > 1:
             for view, shown in _curves_and_bandwidth(panel, cells.bound_of(panel.rows)):
@@ -89,21 +89,21 @@ def over_count_in_report(cells: Cells) -> Iterator[Shown]:
 
 
 def panels_over_count(times: pd.DataFrame, grid: curves.PanelGrid) -> Iterator[Shown]:
-    """Each benchmark with a series on several numbers of ranks or GPUs: a panel a message size, a line a series."""
-    for benchmark, rows in times.groupby("benchmark", sort=True, observed=True):
+    """What has a series on several numbers of ranks or GPUs: a panel a message size, a line a series."""
+    for name, rows in series.measured(times):
         lines = series.lines(rows, ignore=series.COUNTS)
         several = [(line.label or "measured", line.cells) for line in lines if line.cells[grid.over].nunique() > 1]
         for at in range(0, len(several), series.MOST_LINES):
             drawn = several[at : at + series.MOST_LINES]
             if grid.quantity == "ratio" and len(drawn) < 2:
                 continue
-            if view := panels_of(drawn, str(benchmark), grid, banded=True):
+            if view := panels_of(drawn, name, grid, banded=True):
                 yield Shown(replace(view, kind="scaling"), series.concat(cells for _, cells in drawn))
 
 
 def step_times(cells: Cells) -> Iterator[Shown]:
     """Step times of workloads; their parts are in no column that is kept in memory."""
-    own = cells.rows[cells.rows["family"] == models.FAMILY]
+    own = cells.rows[cells.rows["family"] == series.STEPS]
     if len(own):
         rows = cells.read_again(own, "metrics", "parameters")
         yield from (Shown(view, part) for view, part in models.layouts(rows))

@@ -6,6 +6,7 @@ import pytest
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.figures import curves
+from omb_py.dashboards.views.over_size import panels_over_count
 
 
 def panel(frame: pd.DataFrame) -> Panel:
@@ -96,6 +97,20 @@ def test_a_barrier_has_no_size(frame) -> None:
     view = curves.curves(panel(rows))
     assert [t["y"] for t in view.spec["data"]] == [["MPICH 5.0.2"], ["Open MPI 5.0.2"]]
     assert view.spec["data"][0]["x"] == pytest.approx([rows["median_us"].iloc[0]], rel=0.01)
+
+
+def test_steps_of_two_workloads_are_no_sides(cell) -> None:
+    rows = [
+        cell(at * count, launch, ranks=count, benchmark="step", family="workload", size_bytes=0, parameters=workload)
+        for launch, (at, workload) in enumerate([(2.0, {"workload": "ddp"}), (3.0, {"workload": "fsdp"})])
+        for count in (2, 4)
+    ]
+    frame = series.prepared(pd.DataFrame(rows))
+    names = ["step, workload=ddp", "step, workload=fsdp"]
+    assert [name for name, _ in series.measured(frame)] == names
+    assert [panel.name for panel in series.panels(frame)] == [f"{n}, {r} ranks" for n in names for r in (2, 4)]
+    titles = [shown.view.title for shown in panels_over_count(frame, curves.PanelGrid(across="ranks"))]
+    assert [title.partition(", no size")[0] for title in titles] == names
 
 
 def test_many_series_become_several_panels(frame, cell) -> None:
