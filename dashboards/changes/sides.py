@@ -228,10 +228,20 @@ WAYS = tuple(name for name in WHAT if name not in (*COUNTS, "size_bytes"))
 def keep_common_method(
     sides: Iterable[tuple[str, pd.DataFrame]], how: str = ""
 ) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
-    """For each side, keep the cells of the way of measuring that most sides have; with a sentence on ways that are left
-    out, which says `how` another is chosen, and one on ways that differ."""
-    several = list(sides)
-    ways = [column for column in WAYS if len({word for _, cells in several for word in _values_of(cells, column)}) > 1]
+    """For each side, keep the cells of the way of measuring that most sides have, and of one set of parameters; with a
+    sentence on ways that are left out, which says `how` another is chosen, and one on ways that differ."""
+    chosen, notes = _keep_common(list(sides), WAYS, how)
+    chosen, more = _keep_common(chosen, ("parameters",))
+    return chosen, [*notes, *(note for note in more if note.startswith(_LEFT))]
+
+
+_LEFT = "One way of measuring of several is drawn"
+
+
+def _keep_common(
+    several: list[tuple[str, pd.DataFrame]], columns: Sequence[str], how: str = ""
+) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
+    ways = [name for name in columns if len({word for _, cells in several for word in _values_of(cells, name)}) > 1]
     if not ways:
         return several, []
     placed = [cells[ways].astype("object").fillna(dict.fromkeys(ways, "")) for _, cells in several]
@@ -247,7 +257,7 @@ def keep_common_method(
     left = [column for column in ways if any(rows[column].nunique() > 1 for rows in placed)]
     if left:
         values_left = ", ".join(_way_text(column, {way[column] for way in words}) for column in left)
-        notes.append(f"One way of measuring of several is drawn{how}: {values_left}.")
+        notes.append(f"{_LEFT}{how}: {values_left}.")
     apart = [column for column in ways if len({way[column] for way in words}) > 1]
     if apart:
         differing = "; ".join(f"{column}: {_values([name for name, _ in several], words, column)}" for column in apart)

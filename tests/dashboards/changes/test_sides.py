@@ -11,7 +11,7 @@ import pytest
 from omb_py.dashboards.base import series
 from omb_py.dashboards.changes.ratios import with_logs
 from omb_py.dashboards.changes.regions import LOG
-from omb_py.dashboards.changes.sides import Pair, pairs, rows_of, sides
+from omb_py.dashboards.changes.sides import Pair, keep_common_method, pairs, rows_of, sides
 
 
 def frame(cell, *who: tuple[str, str, str]) -> pd.DataFrame:
@@ -67,6 +67,17 @@ def test_parameters_part_sides_only_where_one_side_has_several(cell) -> None:
     assert names(pairs(sides(series.prepared(tuned)))) == [
         "MPICH 5.0.2 · algorithm=1 against MPICH 5.0.2 · algorithm=0"
     ]
+
+
+def test_a_side_is_drawn_with_one_set_of_parameters(cell) -> None:
+    rows = [
+        cell(at, launch, parameters={"sync": sync}, comparability_key=sync)
+        for launch, (at, sync) in enumerate([(1.0, "lock"), (2.5, "fence"), (2.6, "fence")])
+    ]
+    frame = series.prepared(pd.DataFrame(rows))
+    [(_, kept)], notes = keep_common_method([("MPICH", frame)])
+    assert set(kept["parameters"]) == {"sync=fence"} and len(kept) == 2
+    assert notes == ["One way of measuring of several is drawn: parameters sync=fence."]
 
 
 def test_sides_of_one_library_that_differ_in_two_settings_meet_where_none_is_between_them(cell) -> None:
