@@ -103,7 +103,7 @@ def read_prepared(
     for name in [name for name in frame if frame[name].dtype.name == "category"]:
         frame[name] = _texts(frame[name].cat.codes.to_numpy(), list(frame[name].cat.categories))
     codes, parameters = maps["parameters"]
-    frame["parameters"] = _texts(codes, [*map(series.map_text, parameters)])
+    frame["parameters"] = _texts(codes, [*map(series.parameters_text, parameters)])
     frame["tags"] = _tags(frame, *maps["tags"])
     del table
     pa.default_memory_pool().release_unused()  # what was decoded does not lie beside what is computed from it

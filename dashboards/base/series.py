@@ -99,18 +99,25 @@ class Panel:
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
 
-    Tags by which omb-py numbers rows are left out, and the tag of a comparison's side where the sides differ in
+    Parameters and tags that only number rows are left out, and the tag of a comparison's side where the sides differ in
     library, version or binding as well. Times that another tool printed stand in ``median_us``, marked by
     :data:`PRINTED_MEAN` (:func:`as_stored` takes them out again).
     """
     rows = with_means(frame.copy(deep=False))
     if "parameters" in rows and len(rows):
-        rows["parameters"] = rows["parameters"].map(map_text)
+        rows["parameters"] = rows["parameters"].map(parameters_text)
     if "tags" in rows and len(rows):
         by_tag = told_by_tag(rows)
         runs = rows["run_id"] if "run_id" in rows else [None] * len(rows)
         rows["tags"] = [tags_text(tags, run in by_tag) for tags, run in zip(rows["tags"], runs, strict=True)]
     return rows
+
+
+def parameters_text(parameters: object) -> str:
+    """Parameters as text without the pass of a soak: what is measured again is the same; of pairs it says which."""
+    if isinstance(parameters, Mapping) and "pair" not in parameters:
+        parameters = {name: value for name, value in parameters.items() if name not in ("pass", "cycle")}
+    return map_text(parameters)
 
 
 def tags_text(tags: object, sided: bool) -> str:

@@ -357,6 +357,9 @@ def points(sides: Sides, grid: PanelGrid) -> Points:
     )
     rows = rows.assign(**{SIZE: rows[SIZE].fillna(0).astype("int64")})
     rows = rows[rows[SIZE] > 0] if grid.across == SIZE else rows
+    if rows.duplicated([*by, "launch_id"]).any():  # a soak measures a cell several times, and its launch is one sample
+        each = {name: "median" for name in {column, _RATE}} | {"comparability_key": "last"}
+        rows = rows.groupby([*by, "launch_id"], sort=False, observed=True).agg(each).reset_index()
     groups = rows.groupby(by, sort=True)
     middle = groups[column].agg(["median", "min", "max", "count"]).astype("float64")
     middle.columns = ["middle", "low", "high", "launches"]

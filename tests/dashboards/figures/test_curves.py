@@ -99,6 +99,14 @@ def test_a_barrier_has_no_size(frame) -> None:
     assert view.spec["data"][0]["x"] == pytest.approx([rows["median_us"].iloc[0]], rel=0.01)
 
 
+def test_the_passes_of_a_soak_are_one_sample_of_one_side(cell) -> None:
+    rows = [cell(at, parameters={"pass": str(number)}) for number, at in enumerate((1.0, 2.0, 9.0))]
+    frame = series.prepared(pd.DataFrame(rows))
+    assert len(series.lines(frame)) == 1
+    (table,) = curves.points([("MPICH", frame)], curves.PanelGrid()).known.values()
+    assert table[["middle", "launches"]].to_numpy().tolist() == [[pytest.approx(2.0, rel=0.01), 1.0]]
+
+
 def test_steps_of_two_workloads_are_no_sides(cell) -> None:
     rows = [
         cell(at * count, launch, ranks=count, benchmark="step", family="workload", size_bytes=0, parameters=workload)
