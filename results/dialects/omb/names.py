@@ -55,13 +55,17 @@ _HEADS: Mapping[str, str] = {
     r"Max Comm\.\(us\)": "max_comm",
     r"Overlap\(%\)": "overlap_pct",
     r"Bus BW\(GB/s\)": "busbw_gbps",
+    r"Step\(us\)": "step",
+    r"Exposed\(us\)": "exposed_us",
+    r"Serial\(us\)": "serial_us",
+    r"In flight\(us\)": "flight_us",
 }
 _HEAD = re.compile(
     r"P(?P<p>\d+(?:\.\d+)?) Tail (?:Lat\(us\)|BW\(MB/s\))|"
     + "|".join(f"({head})" for head in sorted(_HEADS, key=len, reverse=True))
 )
 _KEYS = [_HEADS[head] for head in sorted(_HEADS, key=len, reverse=True)]
-HEAD_LINE = re.compile(r"\s*#? ?(?:Size\s+(?=[A-Z])|(?:Avg )?Latency ?\(us\)|Overall\(us\))")
+HEAD_LINE = re.compile(r"\s*#? ?(?:Size\s+(?=[A-Z])|(?:Avg )?Latency ?\(us\)|(?:Overall|Step)\(us\))")
 VARIED_HEAD = re.compile(r"\s*#(?:\s+\d{1,6})+(?P<checked>\s+Validation)?\s*")
 
 MPI_TYPES = {name: dtype.mpi for name, dtype in DTYPES.items()} | {"byte": "MPI_BYTE"}
@@ -118,7 +122,7 @@ def columns(head: str) -> tuple[str, ...]:
         raise BadTable(f"unknown column {shown(body[end:])}")
     if len(set(names)) < len(names):
         raise BadTable("a column stands twice in the head")
-    return tuple(names)
+    return tuple("compute_us" if name == "compute" and "step" in names else name for name in names)
 
 
 def is_rate(head: str) -> bool:

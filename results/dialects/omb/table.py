@@ -112,7 +112,8 @@ class Building(OpenTable):
     def _detail(self, text: str) -> bool:
         content = text.strip()
         again = content.startswith("# Datatype:") and (self.after_blank or self.dtype is None)
-        ranks, measured = named_in(content).get("ranks", ""), measured_in(content)
+        said, measured = named_in(content), measured_in(content)
+        ranks = said.get("ranks", "")
         if self.rows and (again or ranks or measured or _BELOW_A_TITLE.match(content)):
             raise BadTable(f"{shown(content)} after rows: the title of a further table is missing")
         if match := _WINDOWED.fullmatch(text):
@@ -134,7 +135,7 @@ class Building(OpenTable):
         elif measured:
             self.measured, self.source = measured, OWN_TEXT
         elif (own := parameters_of_caveats(content)) or ranks:
-            self.prelude.parameters |= own
+            self.prelude.parameters |= own | ({"workload": said["workload"]} if "workload" in said else {})
             self.prelude.ranks = whole(ranks, INT32) if ranks else self.prelude.ranks
         elif content.startswith("Atomic Data Validation results"):
             self.concluded = True
@@ -227,7 +228,7 @@ class Building(OpenTable):
                 row["datatype_layout"] = "derived"
             else:
                 value = decimal(word)
-                if name in ("value", "overall"):
+                if name in ("value", "overall", "step"):
                     row["value"] = result(value)
                 if name != "value":
                     metrics[name] = math.nan if value is None else value
@@ -291,7 +292,7 @@ class Building(OpenTable):
         two = self.benchmark not in ("multi_lat", "mbw_mr", "bw_fan_in", "bw_fan_out")
         return {
             "benchmark": self.benchmark,
-            "family": kind,
+            "family": "workload" if "step" in self.columns else kind,
             "metric": "bandwidth" if rate else "latency",
             "unit": "MB/s" if rate else "us",
             "dtype": self.dtype,

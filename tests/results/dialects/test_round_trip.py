@@ -126,3 +126,18 @@ def test_the_type_of_imb_s_messages_comes_back_as_omb_s_text() -> None:
     rows = [{"launch_id": "a-0", **row} for table in read(imb_texts.MPI1).tables[:1] for row in table.rows]
     [table] = read(to_osu([blank_row() | row for row in rows])).tables
     assert {row["dtype"] for row in (*rows, *table.rows)} == {"byte"}
+
+
+def test_the_step_of_a_workload_comes_back() -> None:
+    text = (
+        "# omb-py step Test v0.1.0\n"
+        "# [ backend: mock ] [ library: mock ] [ library_version: 1.0 ] [ binding: native ] [ device: cpu ]\n"
+        "# [ workload: ddp:model=resnet50,compute=5ms ] [ ranks: 4 ]\n"
+        "# Datatype: float32.\n"
+        "# Step(us)          Compute(us)       Exposed(us)        Serial(us)     In flight(us)        Overlap(%)\n"
+        "      5654.98           5000.00            654.98            809.82            745.15             20.18\n"
+    )
+    [table] = read(text).tables
+    [row] = table.rows
+    assert (row["value"], row["ranks"], row["metrics"]["exposed_us"]) == (5654.98, 4, 654.98)
+    assert to_osu([blank_row() | {"launch_id": "a-0", **row}]).splitlines()[2:6] == text.splitlines()[2:]
