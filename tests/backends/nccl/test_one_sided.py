@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import find
-from tests.support.machines.mpi import ROOT, run_omb_py
+from tests.support.machines.mpi import run_omb_py
 from tests.support.machines.standin import library, needs_compiler, report
 
 PUTS = ("put_latency", "put_bw", "put_bibw")
@@ -117,10 +119,11 @@ def test_a_library_that_cannot_is_refused(more: dict[str, str], why: str) -> Non
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", PUTS)
-def test_the_command_line_measures_puts_over_nccl(name: str) -> None:
-    words = [name, "--backend", "nccl", "-d", "sim", "-n", "2", "-c", "-m", "64:64", "-i", "3", "-x", "1", "--no-store"]
-    done = run_omb_py(*words, cwd=ROOT, OMB_PY_NCCL=str(library()), STANDIN_VERSION=VERSION)
+def test_the_command_line_measures_puts_over_nccl(tmp_path: Path) -> None:
+    head = 'name = "puts"\ndescription = "all of them"\n'
+    (tmp_path / "puts.toml").write_text(f"{head}[[entry]]\nbenchmarks = {json.dumps(PUTS)}\nvalidation = true\n")
+    words = ["--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "3", "-x", "1", "--no-store"]
+    done = run_omb_py("run", str(tmp_path / "puts.toml"), *words, OMB_PY_NCCL=str(library()), STANDIN_VERSION=VERSION)
     assert done.returncode == 0, done.stderr
-    (row,) = [line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["64"]]
-    assert float(row[1]) > 0 and "Pass" in row
+    rows = [line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["64"]]
+    assert len(rows) == len(PUTS) and all(float(row[1]) > 0 and "Pass" in row for row in rows), done.stdout
