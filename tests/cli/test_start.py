@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omb_py import load
-from tests.support.machines.mpi import AS_ROOT, run_command
+from tests.support.machines.mpi import run_command
 from tests.support.patience import PATIENCE_S
 from tests.support.tiers import few_quick
 
@@ -23,8 +23,9 @@ OTHERS = (
 )
 
 
-def run(*words: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    return run_command([sys.executable, *python, "-c", "from omb_py.cli import main; raise SystemExit(main())", *words])
+def run(*words: str, python: tuple[str, ...] = (), **more: str) -> subprocess.CompletedProcess[str]:
+    code = "from omb_py.cli import main; raise SystemExit(main())"
+    return run_command([sys.executable, *python, "-c", code, *words], **more)
 
 
 @pytest.mark.parametrize("words", few_quick([*MOST_MODULES, *OTHERS], 2))
@@ -50,19 +51,21 @@ def test_importing_the_command_line_does_not_import_click() -> None:
     assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE_S).returncode == 0
 
 
+WITHOUT_A_STORE = ("allreduce", "-n", "2", "-m", "8:8", "-i", "5", "--no-store")
+
+
+@pytest.fixture(scope="module")
+def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with what a measurement keeps for the next one."""
+    folder = str(tmp_path_factory.mktemp("cache"))
+    run(*WITHOUT_A_STORE, XDG_CACHE_HOME=folder)
+    return folder
+
+
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    "more",
-    ["", *(pytest.param(more, marks=pytest.mark.slow) for more in ("--full", "--format imb", "--format nccl-tests"))],
-)
-def test_a_measurement_without_a_store_loads_nothing_heavy_and_few_modules(
-    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {**AS_ROOT, "XDG_CACHE_HOME": str(tmp_path)}.items():
-        monkeypatch.setenv(name, value)
-    words = ("allreduce", "-n", "2", "-m", "8:8", "-i", "5", "--no-store", *more.split())
-    run(*words)  # keeps what the next one needs
-    done = run(*words, python=("-X", "importtime"))
+@pytest.mark.parametrize("more", few_quick(["", "--full", "--format imb", "--format nccl-tests"]))
+def test_a_measurement_without_a_store_loads_nothing_heavy_and_few_modules(more: str, cached: str) -> None:
+    done = run(*WITHOUT_A_STORE, *more.split(), python=("-X", "importtime"), XDG_CACHE_HOME=cached)
     loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert done.returncode == 0 and "omb_py.orchestrate.running.run" in loaded
     assert not [name for name in loaded if name.split(".")[0] in HEAVY]
@@ -71,12 +74,9 @@ def test_a_measurement_without_a_store_loads_nothing_heavy_and_few_modules(
 
 
 @pytest.mark.mpi
-def test_a_measurement_with_a_store_loads_what_writes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in AS_ROOT.items():
-        monkeypatch.setenv(name, value)
-    done = run(
-        "latency", "-n", "2", "-m", "8:8", "-i", "5", "--store", str(tmp_path / "results"), python=("-X", "importtime")
-    )
+def test_a_measurement_with_a_store_loads_what_writes_alone(tmp_path: Path) -> None:
+    words = ("latency", "-n", "2", "-m", "8:8", "-i", "5", "--store", str(tmp_path / "results"))
+    done = run(*words, python=("-X", "importtime"))
     loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert done.returncode == 0 and "pyarrow.lib" in loaded
     assert not {"numpy._core", "pandas.core", "pyarrow.compute", "dateutil", "zoneinfo"} & loaded
