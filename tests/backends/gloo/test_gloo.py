@@ -121,16 +121,12 @@ def test_without_any_mpi_torchrun_starts_the_ranks(tmp_path: Path) -> None:
     assert b'"launcher": "torchrun"' in file.read_bytes() or b'"launcher":"torchrun"' in file.read_bytes()
 
 
-@pytest.mark.parametrize(
-    "launcher",
-    [
-        pytest.param("torchrun", marks=pytest.mark.slow),
-        pytest.param("mpiexec", marks=[pytest.mark.slow, pytest.mark.each_library]),
-    ],
-)
-def test_inside_a_launcher_each_process_joins(launcher: str) -> None:
+@pytest.mark.slow
+@pytest.mark.each_library
+def test_inside_mpiexec_each_process_joins() -> None:
+    """Inside torchrun: test_training.py."""
     words = [sys.executable, "-m", "omb_py", "alltoallv", "--backend", "gloo", *QUICK, "--no-store"]
-    found = rows(start(words, 2, torchrun(2) if launcher == "torchrun" else ()))
+    found = rows(start(words, 2))
     assert [(r["size_bytes"], r["validated"], r["backend"]) for r in found] == [
         (8, True, "gloo"),
         (64, True, "gloo"),

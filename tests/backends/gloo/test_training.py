@@ -15,7 +15,7 @@ from omb_py.suites.training.frameworks import DeepSpeed
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES
 from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload
-from tests.support.machines.mpi import run_omb_py, start
+from tests.support.machines.mpi import run_omb_py, start, torchrun
 from tests.support.optional import needs_tensorflow, needs_torch
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.calm, needs_torch]
@@ -101,12 +101,12 @@ def test_tensorflow_trains_the_same_model_with_one_all_reduce(words: str, parame
     assert losses[0][:same] == pytest.approx(losses[1][:same], rel=1e-4)
 
 
-def test_fsdp_inside_mpiexec_gathers_and_scatters_as_the_workload_says(tmp_path: Path) -> None:
+def test_fsdp_inside_torchrun_gathers_and_scatters_as_the_workload_says(tmp_path: Path) -> None:
     """On three ranks, by which no row of a parameter divides: FSDP2's padding."""
     ranks = 3
     trace = tmp_path / "step.json"
     words = ["train", "mlp", "-n", str(ranks), *FEW[2:], "--parallel", "fsdp", "--no-store", "--format", "json"]
-    done = start([sys.executable, "-m", "omb_py", *words, "--trace", str(trace)], ranks)
+    done = start([sys.executable, "-m", "omb_py", *words, "--trace", str(trace)], ranks, torchrun(ranks))
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     assert dict(row["parameters"])["workload"] == "mlp:parallel=fsdp,batch=4"
