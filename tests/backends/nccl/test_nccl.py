@@ -145,7 +145,6 @@ def fails(fault: str, *words: str, **more: str) -> tuple[int, str]:
     [
         ("init:0@1", "ncclCommInitRank failed: NCCL: invalid usage: stand-in: Duplicate GPU detected"),
         ("enqueue:7@1", "NCCL: unhandled cuda error: stand-in: out of memory"),
-        ("async:7@0", "NCCL: remote process exited or there was a network error: stand-in: the peer's socket was"),
     ],
 )
 def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -> None:
@@ -201,7 +200,8 @@ def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -
 def test_an_error_while_calls_are_enqueued_ends_the_run(words: tuple[str, ...]) -> None:
     """The stand-in ends a process that calls on after the abort, as NCCL would read memory that it has freed."""
     code, text = fails("async:30@0", *words, "--timeout", f"{PATIENCE_S}s")
-    assert code == 3 and "stand-in: the peer's socket was closed" in text, text
+    assert code == 3, text
+    assert "NCCL: remote process exited or there was a network error: stand-in: the peer's socket was closed" in text
     assert "Traceback" not in text and "made progress" not in text
 
 
