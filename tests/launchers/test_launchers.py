@@ -21,6 +21,7 @@ from omb_py.orchestrate.launching.launch_command import command_for, report_laun
 from omb_py.orchestrate.supervision import processes
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
 from tests.launchers.test_mpiexec import SAYS, program
+from tests.support.machines.mpi import AS_ROOT
 from tests.support.patience import PATIENCE_S
 
 VERSIONS = {MPICH: "5.0.2", OPEN_MPI: "5.0.11", INTEL: "2021.16.0"}
@@ -141,8 +142,7 @@ def test_open_mpi_as_root_names_both_variables(tmp_path: Path, one: dict[str, st
         command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, OPEN_MPI, root=True, **one))
     assert "OMPI_ALLOW_RUN_AS_ROOT=1" in str(caught.value)
     assert "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" in str(caught.value)
-    both = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    assert command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, OPEN_MPI, root=True, **both)).words
+    assert command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, OPEN_MPI, root=True, **AS_ROOT)).words
     assert command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, MPICH, root=True)).words
 
 
@@ -416,8 +416,7 @@ class Real:
         self.shared: list[str] = []
 
     def context(self) -> LaunchMachine:
-        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        return LaunchMachine({**os.environ, **root})
+        return LaunchMachine({**os.environ, **AS_ROOT})
 
     def command(self, mode: str, ranks: int) -> LaunchCommand:
         return command_for("mpiexec", [sys.executable, str(self.script), mode], ranks, machine=self.context())

@@ -13,7 +13,7 @@ import pytest
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers import own_mpi
 from omb_py.launchers.own_mpi import VARIABLE, own_mpi_variables
-from tests.support.machines.mpi import run_command
+from tests.support.machines.mpi import AS_ROOT, run_command
 
 MPICH = b"\0MPIR_Err_create_code\0"
 OPEN_MPI = b"\0ompi_mpi_comm_world\0"
@@ -153,7 +153,7 @@ def test_debians_libraries_measure(vendor: str, under: str, tmp_path: Path) -> N
     words = [sys.executable, "-m", "omb_py", "latency", "--mpi", launcher, "-m", "8:8", "-i", "20", "--format", "csv"]
     if under == "mpiexec":
         words = [launcher, *(["--oversubscribe"] * (vendor == "Open MPI")), "-n", "2", *words]
-    environ = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    environ = {**os.environ, **AS_ROOT}
     ended = run_command(words, cwd=tmp_path, env=environ)
     assert ended.returncode == 0, ended.stderr
     assert f",{vendor},4." in ended.stdout
