@@ -7,9 +7,12 @@ that nobody made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omb_py.results.dialects.reading import ImportedRow
 
 _IDENTITY = ("benchmark", "dtype", "op", "window", "ranks", "threads", "in_place", "timing", "device", "parameters")
 
@@ -24,7 +27,7 @@ class RowLine:
     text: str
 
 
-def number_empty(rows: Sequence[dict[str, Any]]) -> None:
+def number_empty(rows: Sequence[ImportedRow]) -> None:
     """Tell apart the rows of 0 B of nccl-tests: each size below one element for each rank is printed as 0."""
     passes: Counter[str] = Counter()
     for row in rows:
@@ -35,7 +38,7 @@ def number_empty(rows: Sequence[dict[str, Any]]) -> None:
             passes[identity] += 1
 
 
-def implausible(rows: Sequence[Mapping[str, Any]]) -> str:
+def implausible(rows: Sequence[ImportedRow]) -> str:
     """Why the rows of a table cannot be those of one run; empty where they can be."""
     last: dict[str, int] = {}
     for row in rows:
@@ -50,7 +53,7 @@ def implausible(rows: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _identity(row: Mapping[str, Any]) -> str:
+def _identity(row: ImportedRow) -> str:
     return repr([row.get(name) for name in _IDENTITY])
 
 
