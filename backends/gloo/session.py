@@ -6,7 +6,7 @@ import gc
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from omb_py.engine.devices import Device
 from omb_py.engine.devices.registry import open_device
 from omb_py.engine.measuring.host_memory import HostMemory, reserve
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.program.groups import Group, groups_of
+from omb_py.engine.program.groups import Group
 from omb_py.engine.program.language import Program, Step
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.link import LaunchSpec
@@ -118,8 +118,7 @@ class GlooSession(Session):
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> GlooRunner:
         program = programs[self.rank]
-        if self.maximum(np.array([float(len(own := groups_of(program)))]))[0]:
-            self._make_groups(own)
+        self._make_groups(self.groups_of_all(program))
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
         if self.buffers:
             from omb_py.backends.gloo.devices import GlooDeviceRunner
@@ -131,13 +130,12 @@ class GlooSession(Session):
             self._runner = GlooRunner(self, program, self._memory[cell.buffer])
         return self._runner
 
-    def _make_groups(self, own: list[Group]) -> None:
+    def _make_groups(self, groups: Sequence[Group]) -> None:
         """Process groups of some ranks: torch.distributed wants all ranks to make each, in one order.
 
         Its way for the members alone hangs where groups overlap.
         """
-        all_groups: list[Group] = self.share(sorted({group for groups in self.gather(own) for group in groups}))
-        for group in all_groups:
+        for group in groups:
             if group not in self.groups:
                 self.groups[group] = self.dist.new_group(list(group), timeout=WORKING)
 

@@ -69,11 +69,6 @@ def communicators(library: Library, world: int, rank: int, groups: Sequence[Grou
             yield mine, handle
 
 
-def everybodys(groups_of_ranks: Sequence[Sequence[Group]]) -> list[Group]:
-    """The groups of all ranks, each once, in an order that is the same everywhere."""
-    return sorted({group for groups in groups_of_ranks for group in groups})
-
-
 SCRATCH: Final = "barrier's byte"
 """The buffer of the reduction that stands for a barrier."""
 INTERNAL: Final = 3

@@ -30,7 +30,6 @@ from omb_py.backends.nccl.communicators import (
     allocates,
     barrier_apart,
     check,
-    everybodys,
     of_communicator,
     peers_of,
     per_call,
@@ -255,8 +254,8 @@ class NcclSession(PlaneSession):
         shift = settings_of(cell.settings).unaligned * DTYPES[cell.dtype].itemsize
         self._hold(comms, {buffer.name: buffer.nbytes + shift for buffer in program.buffers})
         translated, calls = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
-        if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
-            comms.make_groups(everybodys(self.share(self.gather(own))))
+        if groups := self.groups_of_all(translated):
+            comms.make_groups(groups)
         if cell.options.timing == "graph":
             # in place, what is launched again changes its own result
             replays = 1 if cell.distinct else settings_of(cell.settings).replays

@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from omb_py import __version__
 from omb_py.backends.nccl.calls import check_function
-from omb_py.backends.nccl.communicators import Communicators, everybodys
+from omb_py.backends.nccl.communicators import Communicators
 from omb_py.backends.nccl.library import load
 from omb_py.backends.nccl.lower import lowered
 from omb_py.backends.nccl.options import Settings
@@ -26,7 +24,6 @@ from omb_py.engine.devices.buffers import HereMemory
 from omb_py.engine.devices.registry import HOST
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Program, all_steps
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
@@ -123,8 +120,7 @@ class OnecclSession(PlaneSession):
         program = programs[self.rank]
         self.reserve(cell.buffer, {buffer.name: buffer.nbytes for buffer in program.buffers})
         translated, calls = self._lowered(program)
-        if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
-            self.comms.make_groups(everybodys(self.share(self.gather(own))))
+        self.comms.make_groups(self.groups_of_all(translated))
         word = os.environ.get("CCL_WORKER_OFFLOAD", "1")
         marks = {"ccl_worker": MEANT.get(word, word)} | ({"calls": calls} if calls else {})
         self._runner = NcclRunner(self, translated, marks, self.comms)

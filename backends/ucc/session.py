@@ -12,7 +12,6 @@ from omb_py.backends.ucc.library import NAME, Teams, load
 from omb_py.engine.measuring.host_memory import HostMemory, reserve
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Program
 from omb_py.engine.python_loop.runners import NativeRunner
 from omb_py.engine.rank.link import LaunchSpec
@@ -58,8 +57,7 @@ class UccSession(PlaneSession):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> UccRunner:
         program = programs[self.rank]
         self.reserve(cell.buffer, {buffer.name: buffer.nbytes for buffer in program.buffers})
-        groups: list[tuple[int, ...]] = self.share(sorted({g for own in self.gather(groups_of(program)) for g in own}))
-        self.teams.make(groups)
+        self.teams.make(self.groups_of_all(program))
         self._runner = UccRunner(self, program, self._memory[cell.buffer])
         return self._runner
 

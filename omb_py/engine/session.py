@@ -6,12 +6,14 @@ is called between timed loops, never inside one.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.groups import Group, groups_of
 from omb_py.engine.program.language import Program
 from omb_py.engine.samples import LapTimes, Values
 from omb_py.errors import EnvironmentProblem
@@ -206,6 +208,13 @@ class Session:
     def share(self, value: T) -> T:
         """The object of the process that holds rank 0, everywhere."""
         return value
+
+    def groups_of_all(self, program: Program) -> list[Group]:
+        """The groups of ranks in the programs of all processes, which call it together; each once, sorted."""
+        own = groups_of(program)
+        if not self.maximum(array("d", [len(own)]))[0]:
+            return []
+        return self.share(sorted({group for groups in self.gather(own) for group in groups}))
 
     def counted(self, names: Sequence[str]) -> Mapping[str, float]:
         """What the library has counted on this process, by name. Raises EnvironmentProblem where it counts nothing."""

@@ -85,7 +85,6 @@ def test_an_algorithm_by_variables_holds_in_groups() -> None:
 def test_groups_without_a_common_rank_come_out_of_one_split() -> None:
     assert split.splits([(0, 1), (2, 3), (0, 2), (1, 3)]) == [[(0, 1), (2, 3)], [(0, 2), (1, 3)]]
     assert split.splits([(0, 1), (1, 2), (2, 3)]) == [[(0, 1), (2, 3)], [(1, 2)]]
-    assert split.everybodys([[(0, 1)], [(0, 1), (0, 2)], [(0, 2)], []]) == [(0, 1), (0, 2)]
 
 
 class Recorder:
