@@ -297,7 +297,7 @@ class Capabilities:
         resizing = not self.resizes and benchmark.family == "startup"
         if resizing and any(op in RESIZED for op, _ in operations(benchmark, usual)):
             return f"{self.title or self.name} has no communicator that shrinks or grows: use --backend nccl"
-        return self.lacks(benchmark, usual) or self._lacking_step(benchmark, usual)
+        return self.lacks(benchmark, usual) or self._explain_missing_step(benchmark, usual)
 
     def why_refused(self, benchmark: Benchmark, cell: Cell) -> str:
         """Why it cannot do a benchmark with the options of a cell, with what to do."""
@@ -310,7 +310,7 @@ class Capabilities:
         lacking = next((self.without[feature] for feature in benchmark.features(cell) if feature in self.without), "")
         return f"{lacking}: {self.instead}" if lacking else self.refuses(benchmark, cell)
 
-    def _lacking_step(self, benchmark: Benchmark, usual: Cell) -> str:
+    def _explain_missing_step(self, benchmark: Benchmark, usual: Cell) -> str:
         if not self.steps or benchmark.once or benchmark.runs:
             return ""
         op = next((op for op, _ in operations(benchmark, usual) if op not in self.steps), "")

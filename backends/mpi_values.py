@@ -54,12 +54,12 @@ class MpiAgreement:
         self.comm.Barrier()
 
     def maximum(self, values: Values) -> Values:
-        return self._reduced(values, self.mpi.MAX)
+        return self._reduce(values, self.mpi.MAX)
 
     def total(self, values: Values) -> Values:
-        return self._reduced(values, self.mpi.SUM)
+        return self._reduce(values, self.mpi.SUM)
 
-    def _reduced(self, values: Values, op: MPI.Op) -> Values:
+    def _reduce(self, values: Values, op: MPI.Op) -> Values:
         result = copy(values)
         self.comm.Allreduce(values, result, op)
         return result

@@ -151,13 +151,15 @@ def compare(
         rules = declared_rules(delta, tail_delta, 1, trust_sides)
         report = compare_stored(names, Path(store), rules, asked=given_rules(delta, tail_delta))
     elif isinstance(base, Side) and isinstance(new, Side):
-        report = _measured(base, new, declared_rules(delta, tail_delta, rounds), launches, Path(store), seed, budget)
+        report = _measure_sides(
+            base, new, declared_rules(delta, tail_delta, rounds), launches, Path(store), seed, budget
+        )
     else:
         raise UsageError("compare takes two stored sides, or two Sides to measure: one of each cannot be compared")
     return Comparison(_cells(report), headline(report), exit_code(report, strict), report.run_id)
 
 
-def _measured(
+def _measure_sides(
     base: Side, new: Side, rules: CompareRules, launches: int, store: Path, seed: int | None, budget_s: float | None
 ) -> CompareReport:
     from omb_py.orchestrate.compare.session import SideRun, compare

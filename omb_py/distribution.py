@@ -35,10 +35,10 @@ def commit() -> str:
     """The commit of a checkout, or of an installation from a repository; empty where nobody knows it."""
     from pathlib import Path
 
-    return _of_checkout(Path(_ROOT) / ".git") or _of_installation()
+    return _read_checkout(Path(_ROOT) / ".git") or _read_installation()
 
 
-def _of_checkout(git: Path) -> str:
+def _read_checkout(git: Path) -> str:
     """The commit that HEAD names, read as git lays its files out, without starting git."""
     try:
         if git.is_file():  # a worktree: it names its own folder, which names the common one
@@ -57,7 +57,7 @@ def _of_checkout(git: Path) -> str:
         return ""
 
 
-def _of_installation() -> str:
+def _read_installation() -> str:
     import json  # as what follows: slow to import, and not needed in a checkout
     from importlib.metadata import PackageNotFoundError, distribution
 

@@ -98,7 +98,7 @@ class CommBenchmark:
                 parse_count(str(value), what=name, least=1)
             if not self._measures:
                 iterations, warmup, launches = 1, 0, 1
-            frame = _measured(
+            frame = _measure(
                 target_of(function, setup, args).text(),
                 root=self._request.config.rootpath,
                 ranks=ranks,
@@ -156,16 +156,16 @@ class _Clock:
         self._now += next(self._durations, 0.0)
 
 
-def _measured(workload: str, *, root: Path, store: str | None, **options: Any) -> pd.DataFrame:
+def _measure(workload: str, *, root: Path, store: str | None, **options: Any) -> pd.DataFrame:
     """Make the launches; a row for each. Raises OmbError."""
     from omb_py.api import run
 
-    with _importable(root):
+    with _share_path(root):
         return run("function", workload=workload, store=store, quiet=True, **options).frame
 
 
 @contextlib.contextmanager
-def _importable(root: Path) -> Iterator[None]:
+def _share_path(root: Path) -> Iterator[None]:
     """Let ranks import what this process can: pytest's ``pythonpath`` and ``--import-mode`` act only here."""
     before = os.environ.get("PYTHONPATH")
     own = [path for path in sys.path if path and "site-packages" not in path and not path.startswith(sys.base_prefix)]

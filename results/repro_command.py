@@ -100,7 +100,7 @@ def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -
         return shlex.join(["pytest", "--omb-py", *([str(test)] if test else [])])
     words = ["omb-py", str(first["benchmark"])]
     if first["family"] in ("workload", "training"):
-        words, first["dtype"] = [*words, *_of_workload(cast(Row, first))], None
+        words, first["dtype"] = [*words, *_name_workload(cast(Row, first))], None
         binding &= first["family"] != "training"
     if first["process_sync"] == "none" and first["family"] not in _SYNCHRONISED:
         first["process_sync"] = None
@@ -135,7 +135,7 @@ def _workload_text(row: Mapping[str, object]) -> str:
     return str(dict(cast(Mapping[str, object], row.get("parameters") or {})).get("workload", ""))
 
 
-def _of_workload(first: Row) -> list[str]:
+def _name_workload(first: Row) -> list[str]:
     """``--workload TEXT``; for a training, the model and its settings as options."""
     if first["family"] == "workload":
         text = _workload_text(first)

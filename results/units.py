@@ -102,7 +102,7 @@ def listed(words: Iterable[object], most: int = 4) -> str:
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
-def between(words: Sequence[str]) -> str:
+def range_text(words: Sequence[str]) -> str:
     """The first and the last of words in order: ``8 B to 1 KiB``."""
     return words[0] if len(words) == 1 else f"{words[0]} to {words[-1]}"
 

@@ -46,35 +46,35 @@ Call = Callable[[Cell, int, int], Step]
 Make = Callable[[World, Cell], Program]
 
 
-def _at(buffer: str, nbytes: int, stride: int = 0) -> Region:
+def _region_at(buffer: str, nbytes: int, stride: int = 0) -> Region:
     return Region(buffer, 0, nbytes, stride)
 
 
 def _put(cell: Cell, nbytes: int, target: int, stride: int = 0) -> Step:
-    return rma.put(_at("send", nbytes, stride), _at(_WINDOW, nbytes, stride), target, cell.dtype)
+    return rma.put(_region_at("send", nbytes, stride), _region_at(_WINDOW, nbytes, stride), target, cell.dtype)
 
 
 def _get(cell: Cell, nbytes: int, target: int, stride: int = 0) -> Step:
-    return rma.get(_at("recv", nbytes, stride), _at(_WINDOW, nbytes, stride), target, cell.dtype)
+    return rma.get(_region_at("recv", nbytes, stride), _region_at(_WINDOW, nbytes, stride), target, cell.dtype)
 
 
 def _accumulate(cell: Cell, nbytes: int, target: int) -> Step:
-    return rma.accumulate(_at("send", nbytes), _at(_WINDOW, nbytes), target, cell.dtype, cell.options.op)
+    return rma.accumulate(_region_at("send", nbytes), _region_at(_WINDOW, nbytes), target, cell.dtype, cell.options.op)
 
 
 def _get_accumulate(cell: Cell, nbytes: int, target: int) -> Step:
-    send, recv, place = _at("send", nbytes), _at("recv", nbytes), _at(_WINDOW, nbytes)
+    send, recv, place = _region_at("send", nbytes), _region_at("recv", nbytes), _region_at(_WINDOW, nbytes)
     return rma.get_accumulate(send, recv, place, target, cell.dtype, cell.options.op)
 
 
 def _fetch_and_op(cell: Cell, nbytes: int, target: int) -> Step:
-    send, recv, place = _at("send", nbytes), _at("recv", nbytes), _at(_WINDOW, nbytes)
+    send, recv, place = _region_at("send", nbytes), _region_at("recv", nbytes), _region_at(_WINDOW, nbytes)
     return rma.fetch_and_op(send, recv, place, target, cell.dtype, cell.options.op)
 
 
 def _compare_and_swap(cell: Cell, nbytes: int, target: int) -> Step:
-    send, compare, recv = _at("send", nbytes), _at("compare", nbytes), _at("recv", nbytes)
-    return rma.compare_and_swap(send, compare, recv, _at(_WINDOW, nbytes), target, cell.dtype)
+    send, compare, recv = _region_at("send", nbytes), _region_at("compare", nbytes), _region_at("recv", nbytes)
+    return rma.compare_and_swap(send, compare, recv, _region_at(_WINDOW, nbytes), target, cell.dtype)
 
 
 def _rput(cell: Cell, nbytes: int, target: int) -> Step:
@@ -95,7 +95,7 @@ class _Epochs:
     teardown: Body = ()
 
 
-def _passive(cell: Cell, target: int, op: str) -> _Epochs:
+def _make_passive_epochs(cell: Cell, target: int, op: str) -> _Epochs:
     """The origin's epochs with passive synchronisation. With a flush the lock is taken once, outside the iterations.
 
     As in OMB locks are shared, but exclusive around a get_accumulate, and around an atomic of one element that takes
@@ -124,7 +124,7 @@ def _program(cell: Cell, call: Step, span: int, stage: Stage) -> Program:
     return Program(buffers, (stage,), Window(cell.options.window_kind, _WINDOW))
 
 
-def _timed(world: World, cell: Cell, nodes: Body, around: _Epochs) -> Stage:
+def _time_nodes(world: World, cell: Cell, nodes: Body, around: _Epochs) -> Stage:
     """The stage of one rank. Rank 0 reads the clock."""
     timed = (Lap(_CLOCK), *nodes, Lap("time")) if world.rank == 0 else nodes
     completion: Body = ()
@@ -145,7 +145,7 @@ def _latency(call_of: Call) -> Make:
         around, nodes = _Epochs(), act
         if cell.options.sync not in rma.ACTIVE:
             if world.rank == 0:
-                around = _passive(cell, peer, call.op)
+                around = _make_passive_epochs(cell, peer, call.op)
                 nodes = (*around.before, *act, *around.after)
             else:
                 nodes = (seen,)
@@ -156,7 +156,7 @@ def _latency(call_of: Call) -> Make:
             access: Body = (rma.win_start(peer), *act, rma.win_complete(peer))
             exposure: Body = (rma.win_post(peer), seen, rma.win_wait(peer))
             nodes = (*access, *exposure) if world.rank == 0 else (*exposure, *access)
-        return _program(cell, call, nbytes, _timed(world, cell, nodes, around))
+        return _program(cell, call, nbytes, _time_nodes(world, cell, nodes, around))
 
     return program
 
@@ -178,9 +178,9 @@ def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = Fals
             closes: Body = ((rma.win_complete(peer),) if acts else ()) + ((rma.win_wait(peer),) if is_seen else ())
             nodes = (*opens, *work, *closes)
         else:
-            around = _passive(cell, peer, call.op) if acts else _Epochs()
+            around = _make_passive_epochs(cell, peer, call.op) if acts else _Epochs()
             nodes = (*around.before, *work, *around.after)
-        return _program(cell, call, nbytes * cell.options.window, _timed(world, cell, nodes, around))
+        return _program(cell, call, nbytes * cell.options.window, _time_nodes(world, cell, nodes, around))
 
     return program
 
@@ -193,7 +193,7 @@ _LATENCY = Metric(
 )
 
 
-def _only(name: str, syncs: tuple[str, ...]) -> Callable[[Cell], str]:
+def _refuse_other_syncs(name: str, syncs: tuple[str, ...]) -> Callable[[Cell], str]:
     def refuses(cell: Cell) -> str:
         return "" if cell.options.sync in syncs else f"{name} has no -s {cell.options.sync}: use {', '.join(syncs)}"
 
@@ -253,7 +253,7 @@ BENCHMARKS = (
             "put_bibw", "bandwidth of windows of writes in both directions", _bandwidth(_put, both=True), directions=2
         ),
         defaults=(("sync", "pscw"),),
-        refuses=_only("put_bibw", ("pscw", "fence")),
+        refuses=_refuse_other_syncs("put_bibw", ("pscw", "fence")),
     ),
     _latency_benchmark("acc_latency", "time to reduce into the memory of another rank", _accumulate, options=_REDUCES),
     _latency_benchmark(
@@ -283,12 +283,12 @@ BENCHMARKS = (
         "rput_latency",
         "time to write into the memory of another rank, with a request that is waited on",
         _rput,
-        refuses=_only("rput_latency", _PASSIVE),
+        refuses=_refuse_other_syncs("rput_latency", _PASSIVE),
     ),
     _latency_benchmark(
         "rget_latency",
         "time to read the memory of another rank, with a request that is waited on",
         _rget,
-        refuses=_only("rget_latency", _PASSIVE),
+        refuses=_refuse_other_syncs("rget_latency", _PASSIVE),
     ),
 )

@@ -40,10 +40,10 @@ _WITHOUT_COMMANDS = ("guidelines.patterns", "training.benchmark", "functions")
 def home_of(name: str) -> str:
     """The module that declares a benchmark which needs no other module to be known; empty for all others."""
     homes = (f"{__package__}.{family}" for family in FAMILIES)
-    return next((home for home in homes if any(b.name == name for b in _declared(home))), "")
+    return next((home for home in homes if any(b.name == name for b in _load_declared(home))), "")
 
 
-def _declared(home: str) -> Sequence[Benchmark]:
+def _load_declared(home: str) -> Sequence[Benchmark]:
     declared: Sequence[Benchmark] = import_module(home).BENCHMARKS
     return declared
 
@@ -58,7 +58,7 @@ class _OurBenchmarks(Mapping[str, Benchmark]):
         return find_benchmark(name)
 
     def __iter__(self) -> Iterator[str]:
-        return (benchmark.name for family in FAMILIES for benchmark in _declared(f"{__package__}.{family}"))
+        return (benchmark.name for family in FAMILIES for benchmark in _load_declared(f"{__package__}.{family}"))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

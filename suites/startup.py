@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Timed, World
-from omb_py.engine.program.groups import group_of, on
+from omb_py.engine.program.groups import group_of, on_group
 from omb_py.engine.program.language import Lap, Program, Stage, Step, body
 from omb_py.suites.shared import PER_CALL, TWO_OR_MORE, barrier_after, no_bytes
 
@@ -23,7 +23,7 @@ def no_steps(world: World, cell: Cell) -> Program:
     return Program((), ())
 
 
-def _once_a_launch(name: str, summary: str, formula: str) -> Benchmark:
+def _declare_once_a_launch(name: str, summary: str, formula: str) -> Benchmark:
     return Benchmark(
         name,
         "startup",
@@ -46,7 +46,7 @@ def _communicator(
 ) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
         step = make(world)
-        free = (on(steps.comm_free(), group_of(step)),) if step else ()
+        free = (on_group(steps.comm_free(), group_of(step)),) if step else ()
         after = barrier_after(cell.options.process_sync)
         return Program((), (Stage(body(Lap(), *((step,) if step else ()), Lap("time"), *free, *after)),))
 
@@ -66,13 +66,13 @@ def _communicator(
     )
 
 
-def _all_but_last(world: World) -> tuple[int, ...]:
+def _rank_all_but_last(world: World) -> tuple[int, ...]:
     return tuple(range(world.size - 1))
 
 
 BENCHMARKS = (
-    _once_a_launch("init", "time in MPI_Init, one sample a launch", "mean over ranks of the time in MPI_Init"),
-    _once_a_launch(
+    _declare_once_a_launch("init", "time in MPI_Init, one sample a launch", "mean over ranks of the time in MPI_Init"),
+    _declare_once_a_launch(
         "hello",
         "from the start of the job until all ranks have said hello, one sample a launch",
         "mean over ranks of the time from the launcher's start (in a foreign launcher: the process's) to the first "
@@ -88,13 +88,13 @@ BENCHMARKS = (
     _communicator(
         "comm_shrink",
         "time to create a communicator without the last rank",
-        lambda world: steps.comm_shrink(_all_but_last(world)) if world.rank in _all_but_last(world) else None,
+        lambda world: steps.comm_shrink(_rank_all_but_last(world)) if world.rank in _rank_all_but_last(world) else None,
         Metric("us", "mean over iterations of lap time, on rank 0 (the last rank makes no call)"),
         "rank 0",
     ),
     _communicator(
         "comm_grow",
         "time to take the last rank into the communicator of the others",
-        lambda world: steps.comm_grow(_all_but_last(world)),
+        lambda world: steps.comm_grow(_rank_all_but_last(world)),
     ),
 )

@@ -84,7 +84,7 @@ def test_the_commit_of_a_checkout_is_read_as_git_lays_it_out(kind: str, tmp_path
         (tmp_path / "w").mkdir()
         git = tmp_path / "w" / ".git"
         git.write_text(f"gitdir: {own}\n")
-    assert distribution._of_checkout(git) == SHA
+    assert distribution._read_checkout(git) == SHA
 
 
 def test_the_version_says_the_commit_where_one_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -92,4 +92,4 @@ def test_the_version_says_the_commit_where_one_is_known(monkeypatch: pytest.Monk
     assert version_line() == f"omb-py {omb_py.__version__} (commit 012345678)"
     monkeypatch.setattr(distribution, "commit", lambda: "")
     assert version_line() == f"omb-py {omb_py.__version__}"
-    assert distribution._of_checkout(tmp_path / ".git") == ""
+    assert distribution._read_checkout(tmp_path / ".git") == ""

@@ -35,7 +35,7 @@ def known(monkeypatch):
             raise LaunchFailed("rank 1 hangs in a call of the function")
         medians = [100.0, 300.0, 200.0][: options["launches"]]
         return pd.DataFrame({"median_us": medians, "library": "L", "library_version": "1", "run_id": "r"})
-    monkeypatch.setattr(pytest_plugin, "_measured", measured)
+    monkeypatch.setattr(pytest_plugin, "_measure", measured)
 
 @pytest.fixture
 def options():

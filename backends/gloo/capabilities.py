@@ -96,7 +96,7 @@ def interfaces() -> list[str]:
 
 
 @cache
-def _lacking(benchmark: Benchmark, usual: Cell) -> str:
+def _explain_lack(benchmark: Benchmark, usual: Cell) -> str:
     if benchmark.once or benchmark.runs:
         return ""
     if benchmark.needs.fork:
@@ -133,7 +133,7 @@ class GlooCapabilities(Capabilities):
     def inspect(self) -> Capabilities:
         from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
 
-        reason, number = _no_torch(), ""
+        reason, number = _explain_missing_torch(), ""
         if not reason:
             try:
                 number = version("torch")
@@ -148,13 +148,13 @@ class GlooCapabilities(Capabilities):
         )
 
     def missing(self) -> str:
-        return f"{why}: {FIX}" if (why := _no_torch()) else ""
+        return f"{why}: {FIX}" if (why := _explain_missing_torch()) else ""
 
     def knobs(self) -> LibraryKnobs:
         return library_knobs()
 
     def lacks(self, benchmark: Benchmark, usual: Cell) -> str:
-        why = _lacking(benchmark, usual)
+        why = _explain_lack(benchmark, usual)
         return f"{why}: use --backend mpi" if why else ""
 
     def fitted(self, benchmark: Benchmark, cell: Cell, usual: Cell) -> Cell:
@@ -172,7 +172,7 @@ class GlooCapabilities(Capabilities):
         return ""
 
 
-def _no_torch() -> str:
+def _explain_missing_torch() -> str:
     return "" if find_spec("torch") else "Gloo comes with PyTorch, which is not installed"
 
 

@@ -57,13 +57,13 @@ def by_torch(program: Program, kind: str) -> bool:
 
 def waited(program: Program) -> Program:
     """The program with a synchronise behind each call that PyTorch enqueues and behind each wait."""
-    return each_body(program, _waited)
+    return each_body(program, _add_waits)
 
 
-def _waited(nodes: Body) -> Body:
+def _add_waits(nodes: Body) -> Body:
     out: list[Node] = []
     for node in nodes:
-        out.append(replace(node, body=_waited(node.body)) if isinstance(node, Repeat) else node)
+        out.append(replace(node, body=_add_waits(node.body)) if isinstance(node, Repeat) else node)
         if not isinstance(node, Step) or node.op in _WITHOUT:
             continue
         if node.op in ("wait", "waitall"):

@@ -69,7 +69,7 @@ def store(rank: int, size: int, spec: LaunchSpec, environ: Mapping[str, str]) ->
         if on_one_host(environ):
             stay_here()
         return None
-    where, meet, leave = _by_mpi()
+    where, meet, leave = _meet_by_mpi()
     try:
         return opened(rank, where, meet)
     finally:
@@ -99,7 +99,7 @@ def opened(rank: int, where: RankSite, meet: Meet) -> Any:
                 folder = Path(meet(None)["folder"])
             # without the number of ranks: with it the last one to leave looks for the file, which is gone then
             return distributed.FileStore(str(folder / "store"))
-        return _over_network(rank, where.host, meet)
+        return _open_over_network(rank, where.host, meet)
     except (OSError, RuntimeError, Stranger) as error:
         raise EnvironmentProblem(f"the ranks of Gloo cannot meet: {str(error).splitlines()[0]}") from error
 
@@ -110,7 +110,7 @@ def stay_here() -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
 
 
-def _over_network(rank: int, host: str, meet: Meet) -> Any:
+def _open_over_network(rank: int, host: str, meet: Meet) -> Any:
     from omb_py.backends.gloo.secret_store import SecretStore
 
     if rank == 0:
@@ -121,10 +121,10 @@ def _over_network(rank: int, host: str, meet: Meet) -> Any:
         meet({"host": interface or host, "name": "" if interface else name, "port": served.port, "secret": secret})
         return served
     place = meet(None)
-    return SecretStore.reached(_address(place, socket.gethostname()), place["port"], place["secret"])
+    return SecretStore.reached(_address_for(place, socket.gethostname()), place["port"], place["secret"])
 
 
-def _address(place: MeetingPoint, own_name: str) -> str:
+def _address_for(place: MeetingPoint, own_name: str) -> str:
     """The address of rank 0 for this machine: loopback, where that is all it gave, serves on its own machine alone.
 
     There its name need not resolve.
@@ -141,7 +141,7 @@ def _interface(host: str) -> str:
     return ""
 
 
-def _by_mpi() -> tuple[RankSite, Meet, Callable[[], None]]:
+def _meet_by_mpi() -> tuple[RankSite, Meet, Callable[[], None]]:
     """Where the ranks are, by the MPI world that the launcher made; how to tell the place there, and to leave it."""
     from omb_py.backends import mpi_values
     from omb_py.backends.mpi.start import initialise

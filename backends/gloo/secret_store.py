@@ -105,14 +105,14 @@ class SecretStore(Store):
 
     def get(self, key: str) -> bytes:
         """A value; waits until it is set. Raises RuntimeError after five minutes."""
-        return self._awaited(key, _LIMIT)
+        return self._await_value(key, _LIMIT)
 
     def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         """Wait until all are set. Raises RuntimeError after the time limit."""
         for key in keys:
-            self._awaited(key, _LIMIT if timeout is None else timeout)
+            self._await_value(key, _LIMIT if timeout is None else timeout)
 
-    def _awaited(self, key: str, limit: timedelta) -> bytes:
+    def _await_value(self, key: str, limit: timedelta) -> bytes:
         deadline, pause = time.monotonic() + limit.total_seconds(), _ASK_AGAIN_S
         while (value := self._ask("get", key)) is None:
             if time.monotonic() > deadline:

@@ -84,9 +84,9 @@ class GlooSession(Session):
         self.groups: dict[Group, dist.ProcessGroup] = {}
         """Process groups of some ranks, made when a program needs them."""
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
-        self.buffers = self._on(device, placement, share) if device else None
+        self.buffers = self._make_device_buffers(device, placement, share) if device else None
 
-    def _on(self, device: Device, placement: str, share: bool = False) -> DeviceBuffers:
+    def _make_device_buffers(self, device: Device, placement: str, share: bool = False) -> DeviceBuffers:
         from omb_py.backends.gloo.devices import check_torch
         from omb_py.engine.devices.buffers import DeviceBuffers, crowd, places_of
         from omb_py.engine.devices.placement import place_of_rank

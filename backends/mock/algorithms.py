@@ -86,12 +86,12 @@ def selection(algorithms: Sequence[Algorithm], environ: Mapping[str, str]) -> Al
     known = {algorithm.name: algorithm for algorithm in algorithms}
     usual = algorithms[0]
     if name := environ.get(VARIABLE):
-        usual = _named(name, known, VARIABLE)
+        usual = _find_algorithm(name, known, VARIABLE)
     path = environ.get(FILE_VARIABLE)
     return AlgorithmSelection(usual, _lines(Path(path), known) if path else ())
 
 
-def _named(name: str, known: Mapping[str, Algorithm], where: str) -> Algorithm:
+def _find_algorithm(name: str, known: Mapping[str, Algorithm], where: str) -> Algorithm:
     if name not in known:
         raise UsageError(f"mock: {where}: no algorithm {name!r}: {nearest(name, known)}")
     return known[name]
@@ -114,5 +114,5 @@ def _lines(path: Path, known: Mapping[str, Algorithm]) -> tuple[AlgorithmRule, .
             raise UsageError(
                 f"mock: {path}, line {number}: {line!r} is not of the form COLLECTIVE RANKS FIRST LAST ALGORITHM"
             ) from None
-        lines.append(AlgorithmRule(collective, *sizes, _named(name, known, f"{path}, line {number}")))
+        lines.append(AlgorithmRule(collective, *sizes, _find_algorithm(name, known, f"{path}, line {number}")))
     return tuple(lines)

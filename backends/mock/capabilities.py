@@ -16,7 +16,7 @@ class MockCapabilities(Capabilities):
         return replace(self, inspection=Inspection(library="mock", version="1.0", facts=facts))
 
 
-def _on_nodes(text: str, nodes: int) -> str:
+def _add_nodes(text: str, nodes: int) -> str:
     return text if "nodes=" in text else ",".join(filter(None, (text, f"nodes={nodes}")))
 
 
@@ -44,7 +44,7 @@ CAPABILITIES: Final = MockCapabilities(
         "Settings of the simulated cluster of --backend mock.",
         "none",
         run_wide=True,
-        on_nodes=_on_nodes,
+        on_nodes=_add_nodes,
         nodes_of=_nodes_of,
     ),
 )

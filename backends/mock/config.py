@@ -79,7 +79,7 @@ def parse(text: str) -> Config:
     return Config(**_GRAMMAR.read(text))
 
 
-def _above(text: str, bound: float) -> float:
+def _parse_above(text: str, bound: float) -> float:
     value = parse_number(text, bound)
     if value == bound:
         raise UsageError(f"{text!r} is not above {bound:g}")
@@ -98,7 +98,7 @@ def _straggler(text: str) -> tuple[int, float]:
 
 def _slow(text: str) -> tuple[int, float]:
     rank, _, factor = text.partition(":")
-    return parse_whole(rank), _above(factor, 0)
+    return parse_whole(rank), _parse_above(factor, 0)
 
 
 def _link(text: str) -> tuple[int, int, float]:
@@ -106,7 +106,7 @@ def _link(text: str) -> tuple[int, int, float]:
     ranks = pair_of(ends, "-")
     if ranks is None or ranks[0] == ranks[1]:
         raise UsageError(f"{ends!r} are not two ranks")
-    return *ranks, _above(factor, 0)
+    return *ranks, _parse_above(factor, 0)
 
 
 def _uplink(text: str) -> tuple[int, int, float]:
@@ -114,14 +114,14 @@ def _uplink(text: str) -> tuple[int, int, float]:
     ends = pair_of(ranks, "-")
     if ends is None or ends[0] > ends[1]:
         raise UsageError(f"{ranks!r} are not the first and the last of some ranks")
-    return *ends, _above(factor, 0)
+    return *ends, _parse_above(factor, 0)
 
 
 def _series(text: str) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(map(parse_nanoseconds, row.split("/"))) for row in text.split(":"))
 
 
-def _between(text: str) -> tuple[float, float]:
+def _parse_cost(text: str) -> tuple[float, float]:
     alpha, _, beta = text.partition(":")
     return parse_nanoseconds(alpha), parse_nanoseconds(beta)
 
@@ -139,18 +139,18 @@ _GRAMMAR: Final = KeyValues(
     {
         "alpha": Key(parse_nanoseconds, form="TIME, as 1us"),
         "beta": Key(parse_nanoseconds, form="TIME for a byte, as 0.1ns"),
-        "gflops": Key(partial(_above, bound=0), form="NUMBER above 0, as 50"),
+        "gflops": Key(partial(_parse_above, bound=0), form="NUMBER above 0, as 50"),
         "noise": Key(parse_number, form="NUMBER of 0 or more, as 0.05"),
         "launch": Key(parse_number, form="NUMBER of 0 or more, as 0.1"),
         "spike": Key(_spike, form="SHARE:FACTOR, as 0.03:10"),
-        "drift": Key(partial(_above, bound=-1), form="SHARE a launch, as 0.01"),
+        "drift": Key(partial(_parse_above, bound=-1), form="SHARE a launch, as 0.01"),
         "straggler": Key(_straggler, form="RANK:TIME, as 3:2us", repeats=True),
         "slow": Key(_slow, form="RANK:FACTOR above 0, as 3:1.06", repeats=True),
         "link": Key(_link, form="RANK-RANK:FACTOR above 0, as 2-5:3", repeats=True),
         "uplink": Key(_uplink, form="RANK-RANK:FACTOR above 0, from low to high, as 0-3:2", repeats=True),
         "series": Key(_series, form="TIME/TIME/…, one list or one a rank with ':' between, as 10us/12us:20us/22us"),
         "nodes": Key(partial(parse_whole, least=1), form="COUNT of 1 or more"),
-        "between": Key(_between, form="ALPHA:BETA, as 5us:0.4ns"),
+        "between": Key(_parse_cost, form="ALPHA:BETA, as 5us:0.4ns"),
         "nics": Key(parse_whole, form="COUNT of 0 or more"),
         "channels": Key(parse_whole, form="COUNT of 0 or more"),
         "eager": Key(parse_size, form="BYTES, as 64K"),

@@ -79,11 +79,11 @@ class MockRunner(Runner):
             if op.source is not None:
                 op.ns = op.source.of(results)
         self._stage = stage
-        self._once(stage, _SETUP)
+        self._run_once(stage, _SETUP)
 
     def leave(self, stage: int) -> None:
         """Simulate a stage's teardown."""
-        self._once(stage, _TEARDOWN)
+        self._run_once(stage, _TEARDOWN)
 
     def notes(self) -> Mapping[str, float]:
         """Time to create a graph or window in µs, as long as an allgather of one number."""
@@ -100,7 +100,7 @@ class MockRunner(Runner):
         steps = steps_of(self._programs[self.events.named].stages[self._stage])
         return describe(steps[step]) if step < len(steps) else ""
 
-    def _once(self, stage: int, part: slice) -> None:
+    def _run_once(self, stage: int, part: slice) -> None:
         if any(ops for rank in self._ops for ops in rank[stage][part]):
             self._simulate(stage, part, 0, 1, is_body=False)
 

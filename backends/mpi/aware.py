@@ -65,10 +65,12 @@ def fix_for(vendor: str, device: str) -> str:
 def answer_at_once(vendor: str, device: str, environ: Mapping[str, str] = os.environ) -> Support | None:
     """The answer of the user's word, or for a device that no library knows; None where the library is to be asked."""
     if environ.get(VARIABLE) in ("0", "1"):
-        return Support(True, VARIABLE) if environ[VARIABLE] == "1" else _because(_no(vendor, device), f"{VARIABLE}=0")
+        return (
+            Support(True, VARIABLE) if environ[VARIABLE] == "1" else _because(_refuse(vendor, device), f"{VARIABLE}=0")
+        )
     if find_kind(device).mpi_support is None:
         unknown = f"no library knows {'the simulated device' if device == SIMULATED else device}"
-        return _because(_no(vendor, device), unknown)
+        return _because(_refuse(vendor, device), unknown)
     return None
 
 
@@ -78,7 +80,7 @@ def declared(mpi: ModuleType, vendor: str, device: str, environ: Mapping[str, st
     Args:
         mpi: mpi4py's MPI module, initialised.
     """
-    no, support = _no(vendor, device), find_kind(device).mpi_support
+    no, support = _refuse(vendor, device), find_kind(device).mpi_support
     if (answered := answer_at_once(vendor, device, environ)) is not None or support is None:
         return answered or no
     kinds = _alloc_kinds(mpi)
@@ -91,7 +93,7 @@ def declared(mpi: ModuleType, vendor: str, device: str, environ: Mapping[str, st
     return Support(True, named) if named else _because(no, "nothing says that it does")
 
 
-def _no(vendor: str, device: str) -> Support:
+def _refuse(vendor: str, device: str) -> Support:
     return Support(False, "", f"{vendor} does not take buffers on {device}", fix_for(vendor, device))
 
 
@@ -153,11 +155,11 @@ def _unproved(support: Support, answer: Mapping[str, Any], where: str, device: s
 
 
 def _child(device: str, question: str, local: int, timeout: float) -> dict[str, Any]:
-    start = {"start": _two_ranks} if question == "pair" else {}
+    start = {"start": _make_two_rank_command} if question == "pair" else {}
     return answer_of("omb_py.backends.mpi.aware", device, question, str(local), timeout=timeout, **start)
 
 
-def _two_ranks(words: Words, environ: Variables) -> tuple[Words, Variables]:
+def _make_two_rank_command(words: Words, environ: Variables) -> tuple[Words, Variables]:
     """The command that starts two ranks on this machine. Raises OSError where there is none."""
     from omb_py.launchers.launcher import RankRequest
     from omb_py.launchers.machine import LaunchMachine

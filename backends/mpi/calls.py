@@ -287,7 +287,7 @@ def _sent(step: Step) -> int:
     return int(next(step[name].nbytes for name in names if name in step.operands))
 
 
-def _each(step: Step) -> int:
+def _count_each(step: Step) -> int:
     """Elements for a neighbor. All ranks pass the same number both ways, also where they only send or only receive."""
     if step["targets"]:
         return _items(step, _sent(step), len(step["targets"]))
@@ -297,7 +297,7 @@ def _each(step: Step) -> int:
 _NUMBERS: Final[dict[str, Callable[[Step, MPI.Comm], int | list[int]]]] = {
     "count": lambda step, comm: _items(step, _sent(step)),
     "block": lambda step, comm: _items(step, _sent(step), comm.Get_size()),
-    "each": lambda step, comm: _each(step),
+    "each": lambda step, comm: _count_each(step),
     "received": lambda step, comm: _items(step, step["recv"].nbytes),
     "counts": lambda step, comm: list(step["counts"]),
     "sent_counts": lambda step, comm: [_items(step, n) for n in step["send"].sizes],

@@ -79,7 +79,7 @@ class MpiSession(mpi_values.MpiAgreement, Session):
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
-        self.buffers = self._on(device, placement, share) if device else None
+        self.buffers = self._make_device_buffers(device, placement, share) if device else None
         self._machine: Machine | None = None
         self._counters: Counters | None = None
         self._graphs: dict[tuple[str, Edges], MPI.Intracomm] = {}
@@ -100,7 +100,7 @@ class MpiSession(mpi_values.MpiAgreement, Session):
             self._proved = probe(kind)
         return open_device(kind, local)
 
-    def _on(self, device: Device, placement: str, share: bool = False) -> DeviceBuffers:
+    def _make_device_buffers(self, device: Device, placement: str, share: bool = False) -> DeviceBuffers:
         from omb_py.backends.mpi.aware import Support, answer_at_once
         from omb_py.engine.devices.buffers import DeviceBuffers, crowd, places_of
         from omb_py.engine.devices.placement import place_of_rank

@@ -30,7 +30,7 @@ def datatype(name: str) -> MPI.Datatype:
     """mpi4py's datatype of one of our types. Raises EnvironmentProblem when the library has no such type."""
     layout = derived(name)
     if layout:
-        return _derived_datatype(layout)
+        return _make_derived_datatype(layout)
     kind = DTYPES[name]
     if not kind.mpi.startswith("MPIX_"):
         predefined: MPI.Datatype = getattr(MPI, kind.mpi.removeprefix("MPI_"))
@@ -55,7 +55,7 @@ def datatype(name: str) -> MPI.Datatype:
     )
 
 
-def _derived_datatype(kind: Derived) -> MPI.Datatype:
+def _make_derived_datatype(kind: Derived) -> MPI.Datatype:
     """A committed type; kept, as the next size's or type's program may name it again."""
     base, item = datatype(kind.base), DTYPES[kind.base].itemsize
     if kind.pieces == ((0, kind.span),):

@@ -209,7 +209,7 @@ class NcclResolver:
         if word in ("new_comm", "made"):
             return Arg(int(self._created.ctypes.data), load=8 * (word == "made"))
         if word == "excluded":
-            return self._kept(np.array(step["excluded"], np.int32))
+            return self._keep(np.array(step["excluded"], np.int32))
         if word == "excluded_count":
             return Arg(len(step["excluded"]))
         if word == "color":
@@ -257,13 +257,13 @@ class NcclResolver:
     def _numbers(self, nbytes: Sequence[int], step: Step) -> Arg:
         """The address of an array of numbers of elements."""
         item = DTYPES[step["dtype"]].itemsize
-        return self._kept(np.array([one // item for one in nbytes], np.uint64))
+        return self._keep(np.array([one // item for one in nbytes], np.uint64))
 
     def _descriptor(self, step: Step) -> Arg:
         """The address of an ncclWaitSignalDesc_t: number of signals, rank, index and context, an int each (nccl.h)."""
-        return self._kept(np.array([int(step["signals"]), int(step["peer"]), 0, 0], np.int32))
+        return self._keep(np.array([int(step["signals"]), int(step["peer"]), 0, 0], np.int32))
 
-    def _kept(self, numbers: NDArray[np.uint64] | NDArray[np.int32]) -> Arg:
+    def _keep(self, numbers: NDArray[np.uint64] | NDArray[np.int32]) -> Arg:
         """The address of numbers that live as long as the calls that are given it."""
         self._counts.append(numbers)
         return Arg(int(numbers.ctypes.data))

@@ -96,7 +96,7 @@ _SETTINGS: Final[Mapping[str, frozenset[str]]] = {
 """Binding -> keys of ``--nccl`` that it takes: CuPy's NcclConfig has none of them, PyTorch's has the two counts."""
 
 
-def missing(binding: str, device: str) -> str:
+def explain_missing(binding: str, device: str) -> str:
     """Why a binding cannot be used here, with what to do; empty when it can.
 
     Whether its NCCL fits the GPU shows when ranks start.
@@ -106,12 +106,12 @@ def missing(binding: str, device: str) -> str:
     module, name, fix = _PACKAGES[binding]
     if find_spec(module) is None:
         return f"binding {binding} needs {name}, which is not installed: {fix}"
-    if binding == "torch" and device != SIMULATED and _without_gpus():
+    if binding == "torch" and device != SIMULATED and _has_no_gpus():
         return f"binding torch: this PyTorch was built without GPUs: {fix}"
     return ""
 
 
-def _without_gpus() -> bool:
+def _has_no_gpus() -> bool:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -198,7 +198,7 @@ class NcclCapabilities(Capabilities):
         return lacks_type(cell.binding, benchmark.sent_dtype(cell.dtype))
 
     def unbound(self, binding: str, device: str) -> str:
-        return missing(binding, device)
+        return explain_missing(binding, device)
 
     def inspect(self) -> Capabilities:
         from omb_py.backends.nccl.library import report

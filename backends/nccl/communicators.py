@@ -198,7 +198,7 @@ class Communicators:
         settings = self.settings
         if per_call(settings, self.library):
             self.config = collective_config(settings.algorithm)
-        with self._chosen():
+        with self._choose():
             comms = [self.created() for _ in range(settings.communicators)]
         if self._apart:
             with without_choice():
@@ -214,14 +214,14 @@ class Communicators:
         """
         new = [group for group in groups if group not in self._known]
         rank = self._session.rank
-        with self._chosen():  # which the library reads for each communicator that it makes
+        with self._choose():  # which the library reads for each communicator that it makes
             self.groups.update(communicators(self.library, self.first, rank, new))
         if self._apart:
             with without_choice():
                 self._barriers.update(communicators(self.library, self._barriers[()], rank, new))
         self._known.update(new)
 
-    def _chosen(self) -> AbstractContextManager[None]:
+    def _choose(self) -> AbstractContextManager[None]:
         """Algorithm and protocol in the environment, as far as they are not chosen call by call."""
         return environment_of(replace(self.settings, algorithm="") if self.config is not None else self.settings)
 
@@ -293,7 +293,7 @@ class Communicators:
 
     def memory_counted(self) -> list[Mapping[str, int]]:
         """What the library counts of the GPU's memory, of each communicator that there is."""
-        return [self.library.memory_of(handle) for handle in self._every_handle() if handle]
+        return [self.library.memory_of(handle) for handle in self._list_handles() if handle]
 
     def mulsum(self, dtype: str, number: int, group: Group = ()) -> NDArray[np.int64]:
         """The reduction ``mulsum`` of each communicator, or of that of a group, made when it is asked for first.
@@ -319,13 +319,13 @@ class Communicators:
         """The only one, or the first; 0 where none was needed."""
         return int(self.handles[0]) if self.handles.size else 0
 
-    def _every_handle(self) -> tuple[int, ...]:
+    def _list_handles(self) -> tuple[int, ...]:
         """Those of all communicators."""
         return (*map(int, self.handles), *self.groups.values(), *self._barriers.values())
 
     def async_error(self) -> tuple[int, str] | None:
         """The error that an operation met after its call had returned."""
-        for handle in self._every_handle():
+        for handle in self._list_handles():
             code = self.library.async_error(handle)
             if code:
                 return code, self.library.error_text(code, handle)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omb_py.backends.capabilities import Capabilities, Check, Inspection
-from omb_py.backends.nccl.capabilities import BINDINGS, missing
+from omb_py.backends.nccl.capabilities import BINDINGS, explain_missing
 from omb_py.backends.nccl.family import NCCL, OF_DEVICE, RCCL, NcclFamily
 from omb_py.engine.devices.gpu import driver_version
 from omb_py.engine.devices.registry import find_kind
@@ -393,7 +393,7 @@ def report(declared: Capabilities) -> Capabilities:
     usable = any(devices[device] == "" for device in ("cuda", "rocm"))
     reason = "" if usable else devices["cuda"] or devices["rocm"]
     fix = "" if usable else NCCL.install if not version else "take a machine with a GPU and CuPy, or --device cpu"
-    bindings = {binding: missing(binding, "cuda") or reason for binding in BINDINGS}
+    bindings = {binding: explain_missing(binding, "cuda") or reason for binding in BINDINGS}
     return replace(
         declared, bindings=bindings, devices=devices, inspection=Inspection(reason, fix, name, version, facts)
     )

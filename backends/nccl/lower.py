@@ -14,7 +14,7 @@ from omb_py.engine.measuring.async_timing import ENQUEUE, LANES
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.groups import group_of, on, place_in
+from omb_py.engine.program.groups import group_of, on_group, place_in
 from omb_py.engine.program.language import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
 from omb_py.engine.program.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
 from omb_py.errors import EnvironmentProblem
@@ -65,9 +65,9 @@ class Lowering:
     def _synchronised(self, why: str) -> tuple[Node, ...]:
         pending = self._pending
         self._pending = self._blocking = False
-        return self._on_all(synchronise(why)) if pending else ()
+        return self._wait_on_all(synchronise(why)) if pending else ()
 
-    def _on_all(self, wait: Step) -> tuple[Node, ...]:
+    def _wait_on_all(self, wait: Step) -> tuple[Node, ...]:
         if self._lanes == 1:
             return (wait,)
         return (Repeat(self._lanes, (Step(wait.op, {**wait.operands, LANES: self._lanes}),)),)
@@ -76,7 +76,7 @@ class Lowering:
         out: list[Node] = []
         opened = False
         for node in nodes:
-            posts = _only_posts(node)
+            posts = _does_post_only(node)
             if posts and not opened and not grouped:
                 out.append(_START)
                 opened = True
@@ -109,20 +109,20 @@ class Lowering:
                 yield step
                 return
             self._pending = self._blocking = False
-            yield from self._on_all(step)
+            yield from self._wait_on_all(step)
         elif op == "enqueued":
             return
         elif op in _WAITS:
             yield from self._synchronised("wait")
         elif op == "barrier":
-            yield on(Step("barrier", {}), group_of(step))
+            yield on_group(Step("barrier", {}), group_of(step))
             self._pending = True
             yield from self._synchronised("barrier")
         elif op in steps.COMMUNICATORS:  # these return when they are done, and nothing is enqueued when they are called
             yield from self._synchronised("lap")
             yield self._communicator(step)
         elif op in _ONE_SIDED:
-            yield from self._one_sided(step)
+            yield from self._lower_one_sided(step)
         elif op in _OWN:
             self._pending |= op in FUNCTIONS and op not in _OTHERWISE
             yield step
@@ -135,13 +135,13 @@ class Lowering:
         """The call on the communicator of all ranks, which a shrink is told whom to leave out of; a grow on the old."""
         if step.op == "comm_grow":
             old: tuple[int, ...] = step["old"]
-            return on(step, old if self.world.rank in old else ())
+            return on_group(step, old if self.world.rank in old else ())
         if group := group_of(step):
             excluded = tuple(rank for rank in range(self.world.size) if rank not in group)
             return Step(step.op, {"excluded": excluded} if step.op == "comm_shrink" else {})
         return step
 
-    def _one_sided(self, step: Step) -> Iterator[Step]:
+    def _lower_one_sided(self, step: Step) -> Iterator[Step]:
         """Writes with signals: MPI's post is a signal, and its start and wait are waits for signals.
 
         All signals of a peer count together, so a wait may be over by a post that has overtaken a write. The wait that
@@ -173,15 +173,15 @@ class Lowering:
         elif op in _GROUPS and LANES in step.operands:
             raise EnvironmentProblem(f"{op} is a group of calls here: leave communicators out of --nccl")
         elif op in _GROUPS:
-            yield from self._several(step, place_in(step, self.world))
+            yield from self._split_call(step, place_in(step, self.world))
         else:
             available = sorted({*_DIRECT, *NEWER, *_GROUPS, "send", "recv"})
             raise EnvironmentProblem(f"{self.title} has no {op}: it has {', '.join(available)}")
 
-    def _several(self, step: Step, place: World) -> Iterator[Step]:
+    def _split_call(self, step: Step, place: World) -> Iterator[Step]:
         """The calls of a step that has none of its own, for a rank at a place of its communicator."""
         self.calls = "grouped ncclSend and ncclRecv"
-        yield from (_START, *(on(call, group_of(step)) for call in _GROUPS[step.op](step, place)), _END)
+        yield from (_START, *(on_group(call, group_of(step)) for call in _GROUPS[step.op](step, place)), _END)
 
     def _check(self, step: Step) -> None:
         """Raises EnvironmentProblem for what the library does not do, although it has the call."""
@@ -193,9 +193,9 @@ class Lowering:
             )
 
 
-def _only_posts(node: Node) -> bool:
+def _does_post_only(node: Node) -> bool:
     if isinstance(node, Repeat):
-        return bool(node.body) and all(_only_posts(inner) for inner in node.body)
+        return bool(node.body) and all(_does_post_only(inner) for inner in node.body)
     return isinstance(node, Step) and node.op in _POSTS
 
 

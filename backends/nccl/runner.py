@@ -79,13 +79,13 @@ class LoweredRunner(Runner, ABC):
         self._events = uses_events(program_stage)
         if self._events:
             self._handles[:2] = self.session.events()
-        self._once(Stage((program_stage.setup,)))
+        self._run_if_any(Stage((program_stage.setup,)))
         self._stage = program_stage
         self.translate(program_stage, results)
         self.labels = self.table.labels
 
     def leave(self, stage: int) -> None:
-        self._once(Stage((self.program.stages[stage].teardown,)))
+        self._run_if_any(Stage((self.program.stages[stage].teardown,)))
         self._destroy_graph()
 
     def _destroy_graph(self) -> None:
@@ -95,7 +95,7 @@ class LoweredRunner(Runner, ABC):
             if handle:
                 self.session.device.call(function, handle)
 
-    def _once(self, stage: Stage) -> None:
+    def _run_if_any(self, stage: Stage) -> None:
         if any(stage.variants):
             self.once(stage)
 

@@ -16,11 +16,11 @@ from omb_py import __version__
 from omb_py.backends.nccl.calls import call_of, check_algorithm, check_function, check_types
 from omb_py.backends.nccl.capabilities import (
     NATIVE,
+    explain_missing,
     lacks_groups,
     lacks_settings,
     lacks_step,
     lacks_type,
-    missing,
     one_sided,
 )
 from omb_py.backends.nccl.communicators import (
@@ -151,7 +151,7 @@ class NcclSession(PlaneSession):
         for cell in cells:
             settings = settings_of(cell.settings)
             check(settings, self.nccl)
-            if why := missing(cell.binding, self.device.kind) or lacks_settings(cell.binding, cell.settings):
+            if why := explain_missing(cell.binding, self.device.kind) or lacks_settings(cell.binding, cell.settings):
                 raise EnvironmentProblem(why)
             if cell.binding == "torch" and cell.options.timing == "graph":
                 raise EnvironmentProblem("binding torch has no --timing graph here: --binding native")
@@ -193,7 +193,7 @@ class NcclSession(PlaneSession):
             self._watched.append(self._native[key])
         began = time.perf_counter_ns()
         self._native[key].make()
-        self._started(began)
+        self._note_start(began)
         return self._native[key]
 
     def _binding(self, cell: Cell) -> Binding:
@@ -205,11 +205,11 @@ class NcclSession(PlaneSession):
                     self._bound.pop(previous).destroy()
             began = time.perf_counter_ns()
             self._bound[key] = _make_binding(cell.binding, self, self.limited(key[1]))
-            self._started(began)
+            self._note_start(began)
             self._watched.append(self._bound[key])
         return self._bound[key]
 
-    def _started(self, began: int) -> None:
+    def _note_start(self, began: int) -> None:
         """Note the time until the first communicator existed."""
         took = self._start_us + (time.perf_counter_ns() - began) / 1000
         self.started = self.started or {"init": {self.rank: took}}

@@ -50,7 +50,7 @@ class OnecclCapabilities(Capabilities):
         return replace(self, bindings={NATIVE: reason}, inspection=Inspection(reason, ONECCL.install))
 
     def lacks(self, benchmark: Benchmark, usual: Cell) -> str:
-        if benchmark.once or benchmark.runs or self._lacking_step(benchmark, usual):
+        if benchmark.once or benchmark.runs or self._explain_missing_step(benchmark, usual):
             return ""
         from omb_py.backends.nccl.lower import lowered
         from omb_py.backends.oneccl.lower import DIRECT, HostLowering

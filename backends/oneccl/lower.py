@@ -14,7 +14,7 @@ from typing import Final
 from omb_py.backends.nccl.lower import Lowering, reduce_each
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.groups import group_of, on
+from omb_py.engine.program.groups import group_of, on_group
 from omb_py.engine.program.language import Blocks, Body, Node, Region, Step
 from omb_py.errors import EnvironmentProblem
 
@@ -51,7 +51,7 @@ class HostLowering(Lowering):
             self._posted = ""
         yield from super()._step(step)
 
-    def _several(self, step: Step, place: World) -> Iterator[Step]:
+    def _split_call(self, step: Step, place: World) -> Iterator[Step]:
         self.calls = _CALLS.get(step.op, "onecclAllToAllV")
         if step.op == "reduce_scatter":
             calls = reduce_each(step, place)
@@ -59,7 +59,7 @@ class HostLowering(Lowering):
             calls = _broadcasts(step, place)
         else:
             calls = [_exchange(step, place)]
-        yield from (on(call, group_of(step)) for call in calls)
+        yield from (on_group(call, group_of(step)) for call in calls)
 
 
 def _exchange(step: Step, place: World) -> Step:

@@ -66,10 +66,10 @@ class UccResolver:
 
             return matmul.call(step, self.memory)
         if op in ("wait", "start", "free"):
-            return self._of_request(op, step["request"])
+            return self._call_request(op, step["request"])
         if op in ("waitall", "startall"):
             slots = range(step["requests"].first, step["requests"].first + step["requests"].count)
-            return [call for slot in slots for call in self._of_request(op.removesuffix("all"), RequestSlot(slot))]
+            return [call for slot in slots for call in self._call_request(op.removesuffix("all"), RequestSlot(slot))]
         if op == "test":
             return self._call("ucc_context_progress", Arg(self.teams.context.value or 0))
         blocking = op if "request" not in step.operands else base(op)
@@ -87,7 +87,7 @@ class UccResolver:
         if persistent:
             return begin
         calls = [begin, self._call("ucc_collective_post", where)]
-        return calls if "request" in step.operands else [*calls, *self._of_request("wait", request)]
+        return calls if "request" in step.operands else [*calls, *self._call_request("wait", request)]
 
     def byte(self, step: Step) -> int:
         """Address of the byte that a ``flip`` step inverts."""
@@ -102,7 +102,7 @@ class UccResolver:
         start = address_of_array(self._requests) + slot.index * _HANDLE
         return Arg(start, slot.stride * _HANDLE, load=_HANDLE)
 
-    def _of_request(self, op: str, slot: RequestSlot) -> tuple[NativeCall, ...]:
+    def _call_request(self, op: str, slot: RequestSlot) -> tuple[NativeCall, ...]:
         request = self._request(slot)
         if op == "start":
             return (self._call("ucc_collective_post", request),)

@@ -140,7 +140,7 @@ class Teams:
             raise (self._failure or problem) from None
         finally:
             library.handle.ucc_context_config_release(config)
-        self._handles[()] = self._created(tuple(range(size)))
+        self._handles[()] = self._create(tuple(range(size)))
 
     def _allgather(self, sent: int, received: int, nbytes: int, info: int, request: ctypes.Array[c_void_p]) -> int:
         """``ucc_oob_coll_t.allgather``: it blocks, so its request is done at once."""
@@ -160,9 +160,9 @@ class Teams:
         """
         for group in groups:
             if self.rank in group and group not in self._handles:
-                self._handles[group] = self._created(group)
+                self._handles[group] = self._create(group)
 
-    def _created(self, group: tuple[int, ...]) -> int:
+    def _create(self, group: tuple[int, ...]) -> int:
         ranks, team = array("Q", group), c_void_p()
         self._maps.append(ranks)
         where = EndpointMap(EndpointMap.ARRAY, len(group), address_of_array(ranks), ranks.itemsize)

@@ -96,7 +96,7 @@ def read_prepared(
     chosen = selection or StoreSelection()
     maps, table = _read(store, columns, on_skip, chosen.columns)
     if chosen.tags:
-        kept = _kept(chosen, *maps["tags"])
+        kept = _select_rows(chosen, *maps["tags"])
         maps = {name: (codes[kept], texts) for name, (codes, texts) in maps.items()}
         table = table.filter(kept)
     frame = to_frame(table)
@@ -110,7 +110,7 @@ def read_prepared(
     return series.compact(series.with_means(frame))
 
 
-def _kept(selection: StoreSelection, codes: Codes, maps: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:
+def _select_rows(selection: StoreSelection, codes: Codes, maps: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:
     """Which rows fit: all tags that occur are looked at once."""
     fits = [selection.fits(tags) for tags in (*maps, {})]  # the last one is that of -1
     kept: NDArray[np.bool_] = np.array(fits)[codes]
@@ -126,11 +126,11 @@ def _read(
     maps = {name: _distinct(table[name]) for name in MAPS}
     table = table.drop_columns(list(MAPS))
     for at, name in enumerate(table.column_names):
-        table = table.set_column(at, name, _encoded(table[name]))
+        table = table.set_column(at, name, _encode_text(table[name]))
     return maps, table
 
 
-def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _encode_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.dictionary_encode().unify_dictionaries() if pa.types.is_string(column.type) else column
 
 

@@ -237,7 +237,7 @@ def value_axis(title: str, log: bool = True, values: Iterable[object] = ()) -> L
     powers = [p for p in range(math.floor(low) - 1, math.ceil(high) + 1) if p % every == 0]
     places = [d * 10.0**p for p in powers for d in digits if low - pad <= math.log10(d * 10.0**p) <= high + pad]
     if len(places) < 3 or high - low + 2 * pad < math.log10(NARROW):
-        places = _even(10 ** (low - pad), 10 ** (high + pad))
+        places = _choose_even(10 ** (low - pad), 10 ** (high + pad))
     texts = [amount(place) for place in places]
     texts = texts if len({*texts}) == len(texts) else [f"{place:.6g}" for place in places]
     return {**axis, "type": "log", "range": [low - pad, high + pad], **ticks(places, texts)}
@@ -250,7 +250,7 @@ NARROW = 2.0
 MOST_EVEN = 6
 
 
-def _even(low: float, high: float) -> list[float]:
+def _choose_even(low: float, high: float) -> list[float]:
     """Three to six round numbers at even distances between two positive ends."""
     for share in (2, 1, 0.5, 0.25, 0.2, 0.1, 0.05):
         step = 10.0 ** math.floor(math.log10(high - low)) * share
@@ -271,7 +271,7 @@ def duration(us: float) -> str:
     return f"{us / 1e3:.3g} ms" if abs(us) < 1e6 else f"{amount(us / 1e6)} s"
 
 
-def drawn(data: Iterable[Facts], axis: str = "y") -> list[float]:
+def list_values(data: Iterable[Facts], axis: str = "y") -> list[float]:
     """All values of the traces along `axis`, for :func:`value_axis`."""
     names = ("y", "q1", "q3", "lowerfence", "upperfence") if axis == "y" else (axis,)
     return [v for trace in data for name in names for v in trace.get(name) or () if not isinstance(v, str)]

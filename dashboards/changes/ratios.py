@@ -19,7 +19,7 @@ from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.t_test import welch_of_rounded
-from omb_py.results.units import between, listed, size_text
+from omb_py.results.units import listed, range_text, size_text
 
 COLUMNS = ("benchmark", "ranks", "devices", "size_bytes", KEY)
 """Columns of a cell that the ratios keep."""
@@ -82,10 +82,10 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
         beyond = p <= ALPHA / 2 and abs(math.log(of_means)) >= math.log1p(DELTA)
         words.append("" if not beyond or (ratio > 1) != (of_means > 1) else "slower" if ratio > 1 else "faster")
     judged = table.drop(columns="judged").assign(verdict=words).join(about, on=KEY)
-    return _with_regions(judged, pair, frame) if len(judged) else judged
+    return _add_regions(judged, pair, frame) if len(judged) else judged
 
 
-def _with_regions(table: pd.DataFrame, pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
+def _add_regions(table: pd.DataFrame, pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
     """The verdicts with those of regions, for which the other half of :data:`ALPHA` is kept."""
     over = series.counted_over(table)
     changed = changed_cells(*rows_of(pair, frame), over, ALPHA / 2)
@@ -148,9 +148,9 @@ def regions(table: pd.DataFrame) -> Iterator[ChangedRegion]:
 
 def _where(cells: pd.DataFrame, every: pd.DataFrame) -> str:
     sizes, ranks = (_span(cells[name], every[name]) for name in ("size_bytes", "ranks"))
-    words = [f"at {between([size_text(size) for size in sizes])}"] if sizes else []
+    words = [f"at {range_text([size_text(size) for size in sizes])}"] if sizes else []
     on_gpus = bool((every["devices"].fillna(0) >= every["ranks"]).all())
-    words += [f"{between([str(count) for count in ranks])} {'GPUs' if on_gpus else 'ranks'}"] if ranks else []
+    words += [f"{range_text([str(count) for count in ranks])} {'GPUs' if on_gpus else 'ranks'}"] if ranks else []
     return ", ".join(words)
 
 
@@ -160,7 +160,7 @@ def _span(part: Iterable[Any], every: Iterable[Any]) -> list[int]:
     return [] if chosen == known and len(known) > 1 else chosen
 
 
-def missing(pair: Pair, frame: pd.DataFrame) -> str:
+def describe_missing(pair: Pair, frame: pd.DataFrame) -> str:
     """A sentence on cells that BASE has and NEW has not; empty where NEW has all."""
     left = pair.base.keys - pair.new.keys
     if not left:

@@ -71,13 +71,13 @@ def grids(base: pd.DataFrame, new: pd.DataFrame, over: str) -> Iterator[tuple[st
         sizes, counts = sorted(rows["size"].unique()), sorted(rows["count"].unique())
         sides, parts = [], dict(iter(rows.groupby(["count", "side"])))
         for count in counts:
-            own = [_by_launch(parts.get((count, side), rows[:0]), sizes) for side in (0, 1)]
+            own = [_tabulate_launches(parts.get((count, side), rows[:0]), sizes) for side in (0, 1)]
             middle = _means(own[0])
             sides.append((own[0] - middle, own[1] - middle))
         yield str(benchmark), LaunchGrid([int(s) for s in sizes], [int(c) for c in counts], sides)
 
 
-def _by_launch(rows: pd.DataFrame, sizes: Sequence[int]) -> Floats:
+def _tabulate_launches(rows: pd.DataFrame, sizes: Sequence[int]) -> Floats:
     """A line a launch, a column a size; nan where not measured. There is one row of each."""
     launches, number = np.unique(rows["launch_id"].to_numpy(dtype=object), return_inverse=True)
     values = np.full((len(launches), len(sizes)), np.nan)

@@ -186,7 +186,7 @@ def names_of(every: Sequence[Facts]) -> list[str]:
 _NAMING = ("backend", "library", VERSION, "binding", "device", "device_name", "tags")
 
 
-def named(words: Sequence[str], every: Sequence[StoredSide]) -> list[StoredSide]:
+def find_named(words: Sequence[str], every: Sequence[StoredSide]) -> list[StoredSide]:
     """The sides that words name, each once: of each library the newest version, unless a word names the version.
 
     Of sides of one library and version the one that shares most cells with the other words' sides stands for it.

@@ -97,7 +97,7 @@ class ExplorerCallbacks:
             *kept,
             _figures(drawn, theme, room, (fixed, state.quantity), bool(shown) and shown[3:] == page_has),
             note,
-            _about(self.data, self.data.select(state.filters)),
+            _describe_rows(self.data, self.data.select(state.filters)),
             [query(state), version, theme, *page_has],
             layout.summary(state),
             layout.tabs(state),
@@ -170,7 +170,7 @@ def looks(wanted: str, window: Window | None) -> tuple[str, str]:
     return theme, next((room for room in ROOMS if room == seen.get("room")), "")
 
 
-def _about(data: Data, rows: pd.DataFrame) -> str:
+def _describe_rows(data: Data, rows: pd.DataFrame) -> str:
     text = f"{data.store}: {plural(len(rows), 'row')} of {plural(len(data.frame), 'row')} chosen"
     if data.skipped:
         text += f"; {plural(len(data.skipped), 'file')} could not be read: {data.skipped[0][0]}: {data.skipped[0][1]}"

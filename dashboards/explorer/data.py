@@ -83,11 +83,11 @@ class Data:
     def choices(self, wanted: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
         """The values that each filter can be set to, as text: those that occur among what the *other* filters leave."""
         fits = self._fits(wanted or {})
-        return {name: self._left(name, [mask for own, mask in fits.items() if own != name]) for name in FILTERS}
+        return {name: self._list_left(name, [mask for own, mask in fits.items() if own != name]) for name in FILTERS}
 
     def sizes(self, wanted: Mapping[str, Sequence[str]]) -> list[int]:
         """The message sizes in bytes among what the filters leave."""
-        return [int(size) for size in self._left(SIZE, [*self._fits(wanted).values()])]
+        return [int(size) for size in self._list_left(SIZE, [*self._fits(wanted).values()])]
 
     def select(self, wanted: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         """The rows that have one of the wanted values in each column that is named; unknown columns are ignored."""
@@ -98,17 +98,17 @@ class Data:
         fits = {}
         for name in FILTERS:
             if values := {value for value in wanted.get(name, ()) if value}:
-                codes, texts = self._coded(name)
+                codes, texts = self._encode(name)
                 fits[name] = np.isin(codes, [code for code, text in enumerate(texts) if text in values])
         return fits
 
-    def _left(self, name: str, fits: Sequence[Mask]) -> list[str]:
-        codes, texts = self._coded(name)
+    def _list_left(self, name: str, fits: Sequence[Mask]) -> list[str]:
+        codes, texts = self._encode(name)
         codes = codes[reduce(and_, fits)] if fits else codes
         counts = np.bincount(codes[codes >= 0], minlength=len(texts))
         return [text for text, count in zip(texts, counts, strict=True) if count]
 
-    def _coded(self, name: str) -> tuple[Codes, list[str]]:
+    def _encode(self, name: str) -> tuple[Codes, list[str]]:
         """The column as numbers, -1 for null, and the texts of the numbers, sorted; made once until files change."""
         if name not in self._codes:
             codes, values = pd.factorize(self.frame[name], sort=True)

@@ -84,12 +84,12 @@ def guard(
             name = request.host.rsplit(":", 1)[0] if not request.host.endswith("]") else request.host
             return form() if name in _LOCAL_NAMES else Response("this explorer answers to 127.0.0.1 only\n", 403)
         given = request.args.get(PARAMETER, "")
-        if given and _same(given, token):
+        if given and _is_same(given, token):
             rest = [(k, v) for k, v in request.args.items(multi=True) if k != PARAMETER]
             answer = redirect(request.path + (f"?{urlencode(rest)}" if rest else ""))
             answer.set_cookie(_cookie(request.host), token, httponly=True, samesite="Strict")
             return answer
-        if _same(request.cookies.get(_cookie(request.host), ""), token):
+        if _is_same(request.cookies.get(_cookie(request.host), ""), token):
             return form()
         return Response("the token that omb-py dashboard printed is missing: open the address it printed\n", 403)
 
@@ -108,5 +108,5 @@ def _cookie(host: str) -> str:
     return f"{COOKIE}_{port}" if port.isascii() and port.isdecimal() else COOKIE
 
 
-def _same(given: str, token: str) -> bool:
+def _is_same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())

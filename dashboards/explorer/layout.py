@@ -73,13 +73,13 @@ def figure(view: View, theme: str, room: str, revision: tuple[str, str], number:
                 style={"height": f"{layout['height']}px"},
             )
         )
-    parts.append(html.Div(_below(view), **named(BELOW)))
+    parts.append(html.Div(_make_notes(view), **named(BELOW)))
     return html.Section(parts, **{"data-kind": view.kind})
 
 
 def _layout(spec: Facts, theme: str, room: str, revision: tuple[str, str]) -> Layout:
     layout = {**spec["layout"], "template": style.template(theme), "autosize": True, "uirevision": revision[0]}
-    layout = _merged(layout, layout.get("meta", {}).get(room, {}))
+    layout = _merge(layout, layout.get("meta", {}).get(room, {}))
     for name in [name for name in layout if name.startswith("yaxis")]:
         layout[name] = {**layout[name], "uirevision": "".join(revision)}
     entries = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in spec["data"])
@@ -88,7 +88,7 @@ def _layout(spec: Facts, theme: str, room: str, revision: tuple[str, str]) -> La
     return layout
 
 
-def _below(view: View) -> list[Component]:
+def _make_notes(view: View) -> list[Component]:
     parts = [html.P(note, className="label" if view.kind == "status" else "soft") for note in view.notes]
     if view.items:
         parts.append(html.Ol([_item(item) for item in view.items[:MOST_ITEMS]], className="changes"))
@@ -122,7 +122,7 @@ def _item(item: Item) -> Component:
     return html.Li([html.B(item.kind, className=f"kind {item.kind}"), html.Span(text)])
 
 
-def _merged(layout: Layout, more: Layout) -> Layout:
+def _merge(layout: Layout, more: Layout) -> Layout:
     """A layout with what it shows otherwise where there is little room, as the report's script merges it."""
     known = dict(layout)
     for name, value in more.items():

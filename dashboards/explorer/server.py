@@ -95,10 +95,10 @@ def make_server(application: WSGIApplication, listening: socket.socket) -> Limit
         log_socket_errors=False,
     )
     address = (listening.family, listening.type, listening.proto, listening.getsockname())
-    return LimitedServer(_marking(application), _sock=listening, adj=settings, sockinfo=address, bind_socket=False)
+    return LimitedServer(_mark_friends(application), _sock=listening, adj=settings, sockinfo=address, bind_socket=False)
 
 
-def _marking(application: WSGIApplication) -> WSGIApplication:
+def _mark_friends(application: WSGIApplication) -> WSGIApplication:
     """The application; a connection to which it does not answer 403 is no stranger any more."""
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:

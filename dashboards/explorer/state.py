@@ -90,7 +90,7 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
     entry = registry.offered()[state.view]
     cells = data.cells(chosen)
-    shown = _drawn(state, entry, cells)
+    shown = _draw(state, entry, cells)
     drawn = [*islice(shown, MOST_FIGURES)]
     if not drawn:
         return [], registry.lacks(entry, cells) or entry.empty
@@ -112,11 +112,11 @@ def drawer(data: Data, name: str) -> tuple[str, list[View]]:
     size = own["size_bytes"].iloc[0]
     state = State(size="" if theme.absent(size) else str(size))
     entries = registry.offered_in("Cell").values()
-    drawn = [view for entry in entries for view in islice(_drawn(state, entry, cells), 2)]
+    drawn = [view for entry in entries for view in islice(_draw(state, entry, cells), 2)]
     return f"{cell_name(own)}, {series.common(own)}", drawn
 
 
-def _drawn(state: State, entry: ViewEntry, cells: Cells) -> Iterator[View]:
+def _draw(state: State, entry: ViewEntry, cells: Cells) -> Iterator[View]:
     if entry.views is not None and not registry.lacks(entry, cells):
         commands, size = Commands(cells.provenance), int(state.size) if state.size else None
         values: Mapping[Input, str | int | None] = {"quantity": state.quantity, "count": state.count, "size": size}

@@ -70,7 +70,7 @@ def curves(panel: Panel, quantity: str = "auto", bound: pd.DataFrame | None = No
         bound: lower bound of the time, columns ``size_bytes`` and ``lower_us``; drawn where times are.
     """
     shown = _quantity(panel, quantity)
-    draw = _over_size if panel.sized else _without_size
+    draw = _draw_over_size if panel.sized else _draw_without_size
     data, layout, cells = draw(panel, shown, bound)
     return View(
         "curves",
@@ -87,10 +87,10 @@ Drawn = tuple[list[Trace], Layout, dict[int, list[str]]]
 """Traces, layout, and the cells of the traces."""
 
 
-def _over_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Drawn:
+def _draw_over_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Drawn:
     places = theme.sizes_on_axis(panel.sizes)
     if len(panel.lines) > series.MOST_LINES:
-        return _many_over_size(panel, shown, places)
+        return _draw_many_over_size(panel, shown, places)
     data: list[Trace] = []
     cells = {}
     for index, line in enumerate(panel.lines):
@@ -101,11 +101,11 @@ def _over_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Dr
         part = bound[bound[SIZE].isin(places)].sort_values(SIZE)
         lower = theme.lower_bound([places[int(s)] for s in part[SIZE]], theme.numbers(part["lower_us"]))
         data.append({**lower, "showlegend": True})
-    axis = theme.value_axis(shown.title, shown.timed, theme.drawn(data))
+    axis = theme.value_axis(shown.title, shown.timed, theme.list_values(data))
     return data, theme.layout(xaxis=theme.size_axis(panel.sizes), yaxis=axis, showlegend=len(data) > 1), cells
 
 
-def _many_over_size(panel: Panel, shown: _Quantity, places: Mapping[int, float]) -> Drawn:
+def _draw_many_over_size(panel: Panel, shown: _Quantity, places: Mapping[int, float]) -> Drawn:
     """Many series: the fastest and the slowest over all sizes have a colour and their name, the others are grey."""
     every = {
         line.label: {int(s): v for s, v in zip(over[SIZE], theme.numbers(over[shown.column]), strict=True) if v}
@@ -128,12 +128,12 @@ def _many_over_size(panel: Panel, shown: _Quantity, places: Mapping[int, float])
             where = {"x": math.log10(x[-1]), "y": math.log10(y[-1]) if shown.timed else y[-1], "xanchor": "right"}
             above = {"yanchor": "bottom" if (label == ordered[-1]) == shown.timed else "top", "showarrow": False}
             words.append({"text": theme.label(label), "font": {"color": colour}, **where, **above})
-    axis = theme.value_axis(shown.title, shown.timed, theme.drawn(data))
+    axis = theme.value_axis(shown.title, shown.timed, theme.list_values(data))
     layout = theme.layout(xaxis=theme.size_axis(panel.sizes), yaxis=axis, showlegend=False, annotations=words)
     return data, layout, {}
 
 
-def _without_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Drawn:
+def _draw_without_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Drawn:
     """Barriers and start-up have no size."""
     data = []
     for index, line in enumerate(panel.lines):
@@ -345,7 +345,7 @@ class Points:
 def points(sides: Sides, grid: PanelGrid) -> Points:
     """Medians over launches of each side in each panel, with the range of the launches."""
     known: dict[tuple[str, int], pd.DataFrame] = {}
-    column, sides = grid.column, _holding(sides, grid.quantity)
+    column, sides = grid.column, _select_quantity(sides, grid.quantity)
     by = [_SIDE, grid.panel, grid.across]
     # one grouping of all sides: pandas takes as long for a few rows as for thousands
     rows = series.concat(
@@ -371,11 +371,11 @@ def points(sides: Sides, grid: PanelGrid) -> Points:
         known[sides[number][0], int(panel)] = part.set_axis(part.index.get_level_values(2))
         start += count
     if grid.quantity == "kept":
-        known = {at: _kept(rows) for at, rows in known.items()}
-    return Points(grid, _over_first(known, sides[0][0]) if grid.quantity == "ratio" else known)
+        known = {at: _share_of_first(rows) for at, rows in known.items()}
+    return Points(grid, _divide_by_first(known, sides[0][0]) if grid.quantity == "ratio" else known)
 
 
-def _holding(sides: Sides, quantity: str) -> Sides:
+def _select_quantity(sides: Sides, quantity: str) -> Sides:
     """The sides with the rows and the times that a quantity is taken from."""
     if quantity == "bandwidth":
         return [(name, rows[series.in_rate(rows)]) for name, rows in sides]
@@ -388,13 +388,13 @@ def _holding(sides: Sides, quantity: str) -> Sides:
     ]
 
 
-def _kept(rows: pd.DataFrame) -> pd.DataFrame:
+def _share_of_first(rows: pd.DataFrame) -> pd.DataFrame:
     """Each value as a percentage of the first, which is that of the fewest ranks or GPUs."""
     names = ["middle", "low", "high"]
     return rows.assign(**{name: 100 * rows[name] / rows["middle"].iloc[0] for name in names})
 
 
-def _over_first(known: Mapping[tuple[str, int], pd.DataFrame], first: str) -> dict[tuple[str, int], pd.DataFrame]:
+def _divide_by_first(known: Mapping[tuple[str, int], pd.DataFrame], first: str) -> dict[tuple[str, int], pd.DataFrame]:
     """Each side over the first one, where both were measured; the range is that of the side alone."""
     ratios = {}
     for (name, panel), rows in known.items():
@@ -437,7 +437,7 @@ def multiples(
     x = theme.size_axis(xs)
     if grid.across != SIZE:
         x = {"type": "log", "title": {"text": COUNTED[grid.across]}, **theme.ticks(xs, map(str, xs))}
-    y = grid.value_axis(sides[0][0], theme.drawn(data))
+    y = grid.value_axis(sides[0][0], theme.list_values(data))
     beside = columns or len(panels)
     wide = PanelPlaces(len(panels), beside, _TALL, round(BETWEEN * _TALL), 0.02 if beside > 2 else 0.05)
     middling = PanelPlaces(len(panels), min(3, beside), _TALL, round(BETWEEN * _TALL), 0.04)
@@ -451,7 +451,7 @@ def multiples(
     layout |= wide.axes_alike(x | theme.thinned(x, ticks), y)
     heads = [heading(grid.text(grid.panel, panel), number) for number, panel in enumerate(panels)]
     middle = math.sqrt(xs[0] * xs[-1])
-    marked = [_marked(number, marks.get(panel, ()), middle) for number, panel in enumerate(panels)]
+    marked = [_draw_marks(number, marks.get(panel, ()), middle) for number, panel in enumerate(panels)]
     layout["annotations"] = [*(heads if len(panels) > 1 else []), *(word for words, _ in marked for word in words)]
     layout["shapes"] = [line for _, lines in marked for line in lines]
     narrow = slim.axes_alike(x | theme.thinned(x, 2), y)
@@ -513,7 +513,7 @@ def _panel_traces(
     return [theme.band(index, label, x, theme.numbers(rows["low"]), theme.numbers(rows["high"]), **where), line]
 
 
-def _marked(number: int, marks: Sequence[tuple[float, str]], middle: float) -> tuple[list[Layout], list[Layout]]:
+def _draw_marks(number: int, marks: Sequence[tuple[float, str]], middle: float) -> tuple[list[Layout], list[Layout]]:
     """Words and lines of a panel's marks; words stand towards the `middle` of the axis, where there is room."""
     x_name, y_name = axis_names(number)
     place = {"xref": x_name, "yref": f"{y_name} domain"}

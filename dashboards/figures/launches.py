@@ -33,7 +33,7 @@ def distribution(cell: pd.DataFrame) -> View:
     layout = theme.layout(
         showlegend=False,
         xaxis={"title": {"text": "launch, in order of time"}, "dtick": max(1, len(cell) // 8)},
-        yaxis=theme.value_axis("time (µs)", values=theme.drawn(data)),
+        yaxis=theme.value_axis("time (µs)", values=theme.list_values(data)),
     )
     statistic = series.statistic(cell)
     boxes = "Boxes: quartiles, with whiskers to the 5th and 95th percentile of each launch's samples."
@@ -152,7 +152,7 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
         annotations=[_change_word(points, at, number) for number, at in enumerate(changes[:MOST_WORDS])],
         showlegend=bool(levels),
         xaxis={"title": {"text": "start (UTC)"}, "nticks": 4, "tickangle": 0},
-        yaxis=theme.value_axis("median time (µs)", values=theme.drawn(data)),
+        yaxis=theme.value_axis("median time (µs)", values=theme.list_values(data)),
     )
     return View(
         "history",

@@ -17,7 +17,7 @@ from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.dashboards.figures.panels import DrawnPanel, PanelPlaces, arrange, place_axis
 from omb_py.dashboards.figures.size_by_count import short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
-from omb_py.results.units import between, factor_text, natural_key, size_text
+from omb_py.results.units import factor_text, natural_key, range_text, size_text
 
 MOST_PANELS = 12
 """Benchmarks of a map of ratios; the table has all."""
@@ -69,7 +69,7 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
     ]
     return View(
         "map",
-        f"{new} against {base}: {counted([known], over)}",
+        f"{new} against {base}: {describe_counts([known], over)}",
         f"Time of {new} over {base}, by message size and {COUNTED[over]}",
         spec,
         notes=tuple(notes),
@@ -83,7 +83,7 @@ def decidable(table: pd.DataFrame) -> pd.Series[bool]:
     return (table[["launches_base", "launches_new"]].astype(int) > 1).all(axis=1)
 
 
-def counted(tables: Iterable[pd.DataFrame], over: str) -> str:
+def describe_counts(tables: Iterable[pd.DataFrame], over: str) -> str:
     """``24 of 312 cells slower, 288 faster``; of cells that launches cannot decide it says so, and their largest
     difference. `over` is ``ranks`` or ``devices``."""
     cells = [cell for table in tables for cell in records(table.assign(decidable=decidable(table)))]
@@ -328,7 +328,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
         starts = range(0, len(nodes), step)
         drawn = np.array([[np.nanmin(percent[i : i + step, j : j + step]) for j in starts] for i in starts])
         lowest = [float(np.nanmin(each[i : i + step])) for i in starts]
-    names = [theme.escape(between(nodes[i : i + step])) for i in starts]
+    names = [theme.escape(range_text(nodes[i : i + step])) for i in starts]
     reach = max(5.0, float(np.nanmax(np.abs(percent - 100))))
     bar = {"title": {"text": "% of median"}, "thickness": 12}
     heat = theme.diverging(100, reach, bar, "%{y} → %{x}: %{z:.1f} %<extra></extra>")

@@ -36,7 +36,7 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
         data.append(theme.scatter("lines", [sizes[i] for i in inside], fit, _segment(part), line=theme.line(index)))
     lower = theme.numbers(measured["lower_us"]) if "lower_us" in measured else [None] * len(sizes)
     data += [theme.lower_bound(sizes, lower)] if any(v is not None for v in lower) else []
-    axis = theme.value_axis("time (µs)", values=theme.drawn(data))
+    axis = theme.value_axis("time (µs)", values=theme.list_values(data))
     layout = theme.layout(xaxis=theme.size_axis(sizes or [1]), yaxis=axis)
     efficiency = [None if v is None or not m else 100 * v / m for v, m in zip(lower, values, strict=True)]
     known = [e for e in efficiency if e is not None]

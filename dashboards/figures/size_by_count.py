@@ -138,7 +138,7 @@ def _node(data: SizeByCount) -> str:
     """What the share that is kept is held against: ``one node``, or ``8 GPUs``."""
     reference = _reference(data) or 0
     beyond = max(data.nodes.values(), default=1) > 1
-    return "one node" if beyond and data.nodes.get(reference) == 1 else _counted(data, reference)
+    return "one node" if beyond and data.nodes.get(reference) == 1 else _count_text(data, reference)
 
 
 def _line_names(data: SizeByCount, names: Sequence[str]) -> str:
@@ -153,7 +153,7 @@ def _unit(data: SizeByCount) -> str:
     return "GPUs" if data.times.grid.over == "devices" else "ranks"
 
 
-def _counted(data: SizeByCount, count: int) -> str:
+def _count_text(data: SizeByCount, count: int) -> str:
     return data.times.grid.text(data.times.grid.over, count)
 
 
@@ -261,12 +261,12 @@ def _finding(data: SizeByCount) -> str:
         by = " to ".join(dict.fromkeys(map(_factor, (min(leads), max(leads)))))
         seconds = " or ".join(dict.fromkeys(_order(data, count, size)[1] for size in run))
         over = f" over {seconds}" if len(data.sides) > 2 else ""
-        ahead.append(f"{first} {_between(run, number == 0, number + 1 == len(runs))} ({by}×{over})")
+        ahead.append(f"{first} {_size_range_text(run, number == 0, number + 1 == len(runs))} ({by}×{over})")
     level = "; elsewhere no difference is shown" if any(first is None for first, _ in runs) else ""
-    return f"{data.name} on {_counted(data, count)}, fastest: {', '.join(ahead)}{level}"
+    return f"{data.name} on {_count_text(data, count)}, fastest: {', '.join(ahead)}{level}"
 
 
-def _between(run: Sequence[int], first: bool, last: bool) -> str:
+def _size_range_text(run: Sequence[int], first: bool, last: bool) -> str:
     low, high = size_text(run[0]), size_text(run[-1])
     if first or last:
         return "at every size" if first and last else f"up to {high}" if first else f"from {low}"
@@ -282,7 +282,7 @@ def _scaling(data: SizeByCount) -> str:
     for side in data.sides[:_MOST_KEPT]:
         pairs = [
             (size, *(data.shown.middles(n).get(side, {}).get(size) for n in (last, reference)))
-            for size in _some_sizes(data)
+            for size in _choose_sizes(data)
         ]
         kept = [
             f"{100 * now / then:.0f} % at {size_text(size)} ({_value(data, now)})"
@@ -291,20 +291,20 @@ def _scaling(data: SizeByCount) -> str:
         ]
         texts += [f"{side} keeps {', '.join(kept)}"] if kept else []
     node = _node(data)
-    of = node if node == _counted(data, reference) else f"{node} ({_counted(data, reference)})"
-    return f"Of the bus bandwidth of {of}, on {_counted(data, last)} {'; '.join(texts)}" if texts else ""
+    of = node if node == _count_text(data, reference) else f"{node} ({_count_text(data, reference)})"
+    return f"Of the bus bandwidth of {of}, on {_count_text(data, last)} {'; '.join(texts)}" if texts else ""
 
 
 def _hover(data: SizeByCount, count: int, size: int) -> str:
     there = sorted((values[size], name) for name, values in data.times.middles(count).items() if size in values)
-    lines = [f"<b>{size_text(size)}, {_counted(data, count)}</b>"]
+    lines = [f"<b>{size_text(size)}, {_count_text(data, count)}</b>"]
     lines += [f"{theme.duration(time)}  {theme.escape(name)}" for time, name in there]
     if len(there) > 1 and data.fastest.get(count, {}).get(size) is None:
         lines.append("no difference beyond the noise of the launches")
     return "<br>".join(lines)
 
 
-def _some_counts(data: SizeByCount) -> list[int]:
+def _choose_counts(data: SizeByCount) -> list[int]:
     """Counts with a line: of several sides that on one node and the largest."""
     if len(data.sides) < 2:
         return spread(data.counts, MOST_LINES)
@@ -314,14 +314,14 @@ def _some_counts(data: SizeByCount) -> list[int]:
 def _line_panels(data: SizeByCount) -> Iterator[DrawnPanel]:
     """The panels with lines: over message size, over the counts, and what is kept beyond the reference count."""
     sizes, counts = (data.sizes, short_size, "message size (B)"), (data.counts, str, _unit(data))
-    of_counts = {_counted(data, count): [(count, size) for size in data.sizes] for count in _some_counts(data)}
-    of_sizes = {size_text(size): [(count, size) for count in data.counts] for size in _some_sizes(data)}
+    of_counts = {_count_text(data, count): [(count, size) for size in data.sizes] for count in _choose_counts(data)}
+    of_sizes = {size_text(size): [(count, size) for count in data.counts] for size in _choose_sizes(data)}
     is_rate = data.shown is data.rates
     quantity, unit = ("Bus bandwidth", "GB/s") if is_rate else ("Time", "µs")
 
     def panel(head: str, places: Places, across: Across, title: str, log: bool, kept: bool = False) -> DrawnPanel:
         traces, ends = _draw_lines(data, places, kept)
-        values = [value for value in theme.drawn(traces) if value]
+        values = [value for value in theme.list_values(traces) if value]
         log = log and (not is_rate or max(values, default=1) > _WIDE * min(values, default=1))
         axis = theme.value_axis("", log, values)
         text = f"{title} (log)" if log else title
@@ -336,7 +336,7 @@ def _line_panels(data: SizeByCount) -> Iterator[DrawnPanel]:
     if reference is not None:
         known = [count for count in data.counts if count >= reference]
         kept = {name: [place for place in places if place[0] >= reference] for name, places in of_sizes.items()}
-        title = f"% of {_counted(data, reference)}"
+        title = f"% of {_count_text(data, reference)}"
         yield panel(f"Kept beyond {_node(data)}", kept, (known, str, _unit(data)), title, False, kept=True)
 
 
@@ -376,7 +376,7 @@ def _reference(data: SizeByCount) -> int | None:
     return reference if data.counts[-1] > reference else None
 
 
-def _some_sizes(data: SizeByCount) -> list[int]:
+def _choose_sizes(data: SizeByCount) -> list[int]:
     """Sizes with a line: some that every count has, from small to large; where rates are shown, the upper half."""
     side = data.sides[min(1, len(data.sides) - 1)]  # of two versions the new one
     newest = [data.times.middles(count).get(side, {}) for count in data.counts]

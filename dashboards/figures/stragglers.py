@@ -25,12 +25,12 @@ def stragglers(rows: pd.DataFrame) -> View | None:
     `rows` are cells of one benchmark with one number of ranks, with ``slowest_rank_share``, ``rank_mean_us`` (lists by
     rank) and ``hosts``; those whose lists have another length are left out. None where fewer than two ranks were timed.
     """
-    count = max(map(_timed, rows["slowest_rank_share"]), default=0)
+    count = max(map(_count_values, rows["slowest_rank_share"]), default=0)
     lists = zip(rows["slowest_rank_share"], rows["rank_mean_us"], strict=True)
-    known = rows[[_timed(a) == count > 1 and _timed(b) == count for a, b in lists]]
+    known = rows[[_count_values(a) == count > 1 and _count_values(b) == count for a, b in lists]]
     if not len(known):
         return None
-    share = np.mean(_stacked(known["slowest_rank_share"]), axis=0)
+    share = np.mean(_stack(known["slowest_rank_share"]), axis=0)
     hosts = _hosts(known, count)
     names = [f"{rank} ({host})" if host else str(rank) for rank, host in enumerate(hosts)]
     sizes = sorted({int(s) for s in known["size_bytes"].fillna(0)})
@@ -54,7 +54,7 @@ def stragglers(rows: pd.DataFrame) -> View | None:
     )
 
 
-def _stacked(lists: Iterable[ArrayLike]) -> NDArray[np.float64]:
+def _stack(lists: Iterable[ArrayLike]) -> NDArray[np.float64]:
     return np.stack([np.asarray(values, dtype=np.float64) for values in lists])
 
 
@@ -62,7 +62,7 @@ def _excess(known: pd.DataFrame, sizes: Sequence[int]) -> NDArray[np.float64]:
     """By size and rank: how many percent the rank's mean time lies over that of the median rank."""
     lines = []
     for size in sizes:
-        each = _stacked(known[known["size_bytes"].fillna(0) == size]["rank_mean_us"])
+        each = _stack(known[known["size_bytes"].fillna(0) == size]["rank_mean_us"])
         with np.errstate(divide="ignore", invalid="ignore"):
             lines.append(np.median(100 * (each / np.median(each, axis=1, keepdims=True) - 1), axis=0))
     return np.array(lines)
@@ -105,13 +105,13 @@ def _layout(count: int, sizes: Sequence[int]) -> theme.Layout:
     )
 
 
-def _timed(values: object) -> int:
+def _count_values(values: object) -> int:
     return len(values) if values is not None and hasattr(values, "__len__") else 0
 
 
 def _hosts(rows: pd.DataFrame, count: int) -> list[str]:
     for hosts in rows.get("hosts", ()):
-        if _timed(hosts) == count:
+        if _count_values(hosts) == count:
             return [str(host) for host in hosts]
     return [""] * count
 
@@ -148,7 +148,7 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
     if not len(ranked):
         return []
     lists = zip(ranked["slowest_rank_share"], ranked["hosts"], strict=True)
-    usable = ranked[[_timed(shares) == _timed(hosts) > 1 for shares, hosts in lists]]
+    usable = ranked[[_count_values(shares) == _count_values(hosts) > 1 for shares, hosts in lists]]
     for places, hosts, cells, single in _parts(usable):
         for straggler in late_ranks_of(cells):
             if straggler.rank not in single:

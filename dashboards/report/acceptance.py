@@ -84,9 +84,9 @@ def sections(acceptance: AcceptReport, cells: Cells) -> list[Section]:
         Section("configuration", "Configuration", [], _configuration(acceptance, cells)),
         Section("curves", "What was measured", [], measured),
         Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(cells)),
-        _of_sources(acceptance, "guidelines", "Guidelines", "guideline"),
-        _of_sources(acceptance, "efficiency", "Scaling and efficiency", "lower bound", more=scaling),
-        _of_sources(acceptance, "stability", "Stability and interference", "drift", "interference"),
+        _make_section(acceptance, "guidelines", "Guidelines", "guideline"),
+        _make_section(acceptance, "efficiency", "Scaling and efficiency", "lower bound", more=scaling),
+        _make_section(acceptance, "stability", "Stability and interference", "drift", "interference"),
         Section("correctness", "Correctness", [] if acceptance.checked else ["Not checked."], _checks(acceptance)),
         Section("incidents", "Incidents and retests", [f"{counts}. None is hidden."], incidents),
         Section("method", "Method", [*METHOD, site_rate(cells.store).sentence()], as_list=True),
@@ -104,7 +104,7 @@ def _promises(acceptance: AcceptReport, criteria: TextTable) -> TextTable:
     return replace(criteria, heads=("promise", *criteria.heads), rows=rows, left=("promise", *criteria.left))
 
 
-def _of_sources(acceptance: AcceptReport, name: str, title: str, *sources: str, more: Sequence[View] = ()) -> Section:
+def _make_section(acceptance: AcceptReport, name: str, title: str, *sources: str, more: Sequence[View] = ()) -> Section:
     """The verdicts of some kinds of criteria, and which of the kinds the suite has none of."""
     several = {name: [v for v in acceptance.verdicts if v.case.criterion.source == name] for name in sources}
     texts = ["" if own else f"The suite has no criterion of the kind {source}." for source, own in several.items()]
@@ -144,14 +144,14 @@ def shortened(name: str, head: int = 9, tail: int = 16) -> str:
 
 def _point(verdict: CaseVerdict) -> tuple[object, ...]:
     name, value = verdict.case.name, 1 + (margin(verdict) or 0.0)
-    low, high = _over(verdict, "low"), _over(verdict, "high")
+    low, high = _share_of_limit(verdict, "low"), _share_of_limit(verdict, "high")
     # an interval holds its value, but for rounding
     ends = None if low is None else min(low, value), None if high is None else max(high, value)
     text = theme.escape(f"{number(verdict, verdict.measured)}, {verdict.case.bound}")
     return name, verdict.word, value, *ends, text, theme.escape(shortened(name))
 
 
-def _over(verdict: CaseVerdict, end: str) -> float | None:
+def _share_of_limit(verdict: CaseVerdict, end: str) -> float | None:
     value = theme.finite(getattr(verdict, end))
     return None if value is None or not verdict.limit else value / verdict.limit
 

@@ -160,7 +160,7 @@ def read_cells(
     frame = read_prepared(store, COLUMNS, skip, selection)
     look = provenance_of(store)
     if against is not None:
-        frame, look = _with_second(frame, store, against, selection, skip)
+        frame, look = _join_second(frame, store, against, selection, skip)
     count = len(frame)
     rows, guidelines, links, trials = split(frame)
     del frame
@@ -177,7 +177,7 @@ def read_cells(
     )
 
 
-def _with_second(
+def _join_second(
     frame: pd.DataFrame, store: Path, against: Path, selection: StoreSelection, skip: OnSkip
 ) -> tuple[pd.DataFrame, Callable[[str], Provenance]]:
     """The cells of both stores, told apart, and the provenance of their launches."""

@@ -189,17 +189,17 @@ def _drawing(views: Sequence[View]) -> str:
     templates = {name: theme.template(name) for name in theme.THEMES}
     figures = {"templates": templates, "specs": [view.spec for view in views]}
     return (
-        f'<script type="text/plain" id="figures">{_packed(_json_text(figures))}</script>'
+        f'<script type="text/plain" id="figures">{_pack(_json_text(figures))}</script>'
         f'<script type="text/plain" id="packed">{_packed_plotly(plotly_script())}</script>'
     )
 
 
-def _packed(text: str) -> str:
+def _pack(text: str) -> str:
     """A text as gzip in base64, which ``assets/unpack.js`` reads."""
     return base64.b64encode(gzip.compress(text.encode(), GZIP_LEVEL, mtime=0)).decode("ascii")
 
 
-_packed_plotly = lru_cache(maxsize=1)(_packed)
+_packed_plotly = lru_cache(maxsize=1)(_pack)
 
 
 def plotly_script() -> str:
@@ -309,7 +309,7 @@ def _section(section: Section, first: int, places: Places) -> str:
     return f'<main id="{name}"{panel}>{head}{texts}{tables}{"".join(figures)}</main>'
 
 
-def _drawn(view: View, place: int) -> Iterator[str]:
+def _write_view(view: View, place: int) -> Iterator[str]:
     yield f"<h3>{escape(view.title)}</h3><figcaption>{escape(view.caption)}</figcaption>"
     if view.spec is not None:
         height = int(view.spec["layout"].get("height", 380))
@@ -337,7 +337,7 @@ def _items(view: View, places: Places) -> Iterator[str]:
 def _figure(view: View, place: int, places: Places) -> Iterator[str]:
     choice = f' data-choice="{escape(view.choice)}"' if view.choice else ""
     yield f'<figure id="view-{place}" data-kind="{escape(view.kind)}"{choice}>'
-    yield from _drawn(view, place)
+    yield from _write_view(view, place)
     yield from _items(view, places)
     if view.columns:
         opened = " open" if view.spec is None else ""

@@ -15,7 +15,7 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, plural, records, table
 from omb_py.dashboards.changes.ratios import with_logs
-from omb_py.dashboards.changes.sides import keep_common_method, named
+from omb_py.dashboards.changes.sides import find_named, keep_common_method
 from omb_py.dashboards.figures.curves import BETWEEN, COUNTED, SIZE, PanelGrid, Points, multiples, points
 from omb_py.dashboards.figures.fastest import UNITS, crossovers, fastest_at, title
 from omb_py.dashboards.views.cells import Cells
@@ -103,8 +103,8 @@ class Picture:
         beside = len({tuple(axis.get("domain", (0, 1))) for name, axis in drawn.items() if name.startswith("xaxis")})
         rows = max(-(-int(name[5:] or 1) // beside) for name in drawn if name.startswith("yaxis"))
         heads = [*(("label", text) for text in self.labels), ("title", self.view.title), ("caption", self.view.caption)]
-        above, legend_top = _stacked(heads, 14.0 * scale, size)
-        foot, bottom = _stacked([("note", note) for note in self.view.notes], 58.0 * scale, size)
+        above, legend_top = _stack(heads, 14.0 * scale, size)
+        foot, bottom = _stack([("note", note) for note in self.view.notes], 58.0 * scale, size)
         legend_top += 4 * scale
         names = [trace["name"] for trace in self.view.spec["data"] if trace.get("showlegend")]
         entries = sum(0.55 * size.text * len(name) + _ENTRY * scale for name in names)
@@ -118,25 +118,25 @@ class Picture:
         named = drawn["yaxis"].get("type") == "category"  # names need more room than numbers
         place = {"y": 1 + (top - legend_top) / inner, "yanchor": "top", "x": left}
         layout = {
-            **{name: _fitted(name, value, size) for name, value in drawn.items() if name != "meta"},
+            **{name: _fit(name, value, size) for name, value in drawn.items() if name != "meta"},
             "width": size.width,
             "height": round(top + inner + bottom + 10 * scale),
             "template": theme.template(look),
             "font": {"size": size.text},
             "margin": {"l": size.left, "r": right, "t": round(top), "b": round(bottom + 10), "autoexpand": named},
-            "annotations": [*(_scaled(note, scale) for note in drawn.get("annotations", ())), *texts],
+            "annotations": [*(_scale(note, scale) for note in drawn.get("annotations", ())), *texts],
             "legend": {**drawn["legend"], "font": {"size": size.text + 1}, **place},
             "showlegend": drawn.get("showlegend", True),
             "hovermode": False,
         }
-        return {"data": [_thin(trace, scale) for trace in self.view.spec["data"]], "layout": layout}
+        return {"data": [_thin_out(trace, scale) for trace in self.view.spec["data"]], "layout": layout}
 
     def csv(self) -> str:
         """What is drawn, as the text of a CSV file."""
         return csv_text(self.numbers["columns"], self.numbers["rows"])
 
 
-def _fitted(name: str, value: Any, size: PictureSize) -> Any:
+def _fit(name: str, value: Any, size: PictureSize) -> Any:
     """A part of the layout: axes with letters and ticks that there is room for."""
     if not name.startswith(("xaxis", "yaxis")):
         return value
@@ -144,11 +144,11 @@ def _fitted(name: str, value: Any, size: PictureSize) -> Any:
     return {**value, **ticks, "title": {**value.get("title", {}), "font": {"size": size.text + 1}, "standoff": 4}}
 
 
-def _scaled(annotation: Layout, scale: float) -> Layout:
+def _scale(annotation: Layout, scale: float) -> Layout:
     return {**annotation, "font": {"size": round(annotation.get("font", {}).get("size", _SLIDE_TEXT) * scale)}}
 
 
-def _thin(trace: Trace, scale: float) -> Trace:
+def _thin_out(trace: Trace, scale: float) -> Trace:
     """A trace with lines and markers as thin as the picture is small."""
     parts = {"line": "width", "marker": "size"}
     own = {part: what for part, what in parts.items() if what in trace.get(part, {})}
@@ -156,9 +156,7 @@ def _thin(trace: Trace, scale: float) -> Trace:
     return {**trace, **small}
 
 
-def _stacked(
-    texts: Iterable[tuple[str, str]], at: float, size: PictureSize
-) -> tuple[list[tuple[Layout, float]], float]:
+def _stack(texts: Iterable[tuple[str, str]], at: float, size: PictureSize) -> tuple[list[tuple[Layout, float]], float]:
     """Texts of some kinds below each other as annotations, each with its distance from the edge in pixels, and where
     the next one would begin."""
     annotations = []
@@ -182,7 +180,7 @@ def picture(
 
     Args:
         cells: its cells.
-        words: what names the sides (:func:`omb_py.dashboards.changes.sides.named`); empty for those that the
+        words: what names the sides (:func:`omb_py.dashboards.changes.sides.find_named`); empty for those that the
             first screen would compare.
         grid: what stands on the axes; quantity ``auto`` is what the benchmark prints, a bandwidth or a time.
 
@@ -191,9 +189,9 @@ def picture(
     """
     _check_positive(cells.timed, name)
     grid = replace(grid, quantity=_quantity(cells.timed, name, grid))
-    cells = replace(cells, rows=_counted(cells.timed, name, grid))
+    cells = replace(cells, rows=_select_counted(cells.timed, name, grid))
     screen = FirstScreen(cells)
-    chosen = named(words, screen.sides) if words else screen.drawn
+    chosen = find_named(words, screen.sides) if words else screen.drawn
     if len(chosen) > MOST_SIDES:
         names = listed((side.name for side in chosen), len(chosen))
         raise UsageError(
@@ -261,7 +259,7 @@ def _check_positive(rows: pd.DataFrame, name: str) -> None:
     )
 
 
-def _counted(rows: pd.DataFrame, name: str, grid: PanelGrid) -> pd.DataFrame:
+def _select_counted(rows: pd.DataFrame, name: str, grid: PanelGrid) -> pd.DataFrame:
     """The rows with a count, or all over size. Raises UsageError where none has a count, or there is one to draw over.
 
     Rows of a log that does not say its ranks are drawn over size in a panel of their own, as 0 ranks.

@@ -100,8 +100,8 @@ class OddCell:
 
 def kinds(cells: Cells, most: int) -> Iterator[list[OddCell]]:
     """Odd things among the cells of a store, by kind, the worst first; `most` of each kind have a text and cells."""
-    wrong, late, frame = _wrong(cells.rows), _late(cells.ranked, {node.host for node in cells.late}), cells.timed
-    for kind in (wrong, _tails(frame), _apart(frame, most), late, _not_monotone(frame), _limited(frame)):
+    wrong, late, frame = _wrong(cells.rows), _find_late(cells.ranked, {node.host for node in cells.late}), cells.timed
+    for kind in (wrong, _tails(frame), _find_apart(frame, most), late, _find_not_monotone(frame), _find_limited(frame)):
         yield sorted(kind, key=lambda odd: odd.rank)
 
 
@@ -132,7 +132,7 @@ def _tails(frame: pd.DataFrame) -> Iterator[OddCell]:
         yield OddCell(1 - factor * 1e-6, text, "trace", row.drop(columns="_tail"))
 
 
-def _apart(frame: pd.DataFrame, most: int) -> Iterator[OddCell]:
+def _find_apart(frame: pd.DataFrame, most: int) -> Iterator[OddCell]:
     """The farthest apart first; beyond `most`, no text."""
     keys = series.varying(frame, (*series.PANEL, *series.IDENTITY, "size_bytes")) or ["benchmark"]
     grouped = frame.groupby(keys, dropna=False, observed=True, sort=False)["median_us"]
@@ -150,7 +150,7 @@ def _apart(frame: pd.DataFrame, most: int) -> Iterator[OddCell]:
         yield OddCell(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"), over_launches=True)
 
 
-def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[OddCell]:
+def _find_late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[OddCell]:
     """Late ranks, but those of nodes that are late as a whole."""
     if not len(frame):
         return
@@ -178,7 +178,7 @@ def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[OddCell]
             yield OddCell(3 - share[late] * 1e-3, text, "stragglers", part)
 
 
-def _not_monotone(frame: pd.DataFrame) -> Iterator[OddCell]:
+def _find_not_monotone(frame: pd.DataFrame) -> Iterator[OddCell]:
     timed = frame[(frame["unit"] == "us") & (frame["size_bytes"].fillna(0) > 0)]
     keys = series.varying(timed, (*series.PANEL, *series.IDENTITY)) or ["benchmark"]
     timed = timed.assign(_series=timed.groupby(keys, dropna=False, observed=True, sort=False).ngroup())
@@ -192,7 +192,7 @@ def _not_monotone(frame: pd.DataFrame) -> Iterator[OddCell]:
         yield OddCell(4 - row.ratio * 1e-6, text, "distribution", cell)
 
 
-def _limited(frame: pd.DataFrame) -> Iterator[OddCell]:
+def _find_limited(frame: pd.DataFrame) -> Iterator[OddCell]:
     limited = frame[frame["sync_limited"].fillna(False).astype(bool)]
     for name, part in limited.groupby("benchmark", observed=True):
         text = (

@@ -166,16 +166,18 @@ def split(frame: pd.DataFrame) -> Parts:
     chosen = frame["family"].eq(GUIDELINES).fillna(False).astype(bool)
     guidelines, rest = (frame[chosen], frame[~chosen]) if chosen.any() else (frame[:0], frame)
     links, rest = split_links(rest)
-    trials, rest = _apart(rest, "tags", _TRIED)
+    trials, rest = _split_by_marks(rest, "tags", _TRIED)
     return rest, guidelines, links, trials
 
 
 def split_links(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of sweeps over pairs of nodes, and the others; of prepared cells."""
-    return _apart(frame, "parameters", _SWEEP_MARKS)
+    return _split_by_marks(frame, "parameters", _SWEEP_MARKS)
 
 
-def _apart(frame: pd.DataFrame, column: str, marks: Sequence[re.Pattern[str]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _split_by_marks(
+    frame: pd.DataFrame, column: str, marks: Sequence[re.Pattern[str]]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     texts = [text for text in frame[column].unique() if all(mark.search(str(text)) for mark in marks)]
     if not texts:
         return frame[:0], frame

@@ -14,7 +14,7 @@ from omb_py.dashboards.base.view import Shown, View, plural, table
 from omb_py.dashboards.figures import comparison
 from omb_py.dashboards.views.cells import Cells
 from omb_py.results.compare.cell_names import namer
-from omb_py.results.compare.false_alarm_rate import kept, site_rate
+from omb_py.results.compare.false_alarm_rate import read_kept, site_rate
 from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import COMPARE
 from omb_py.results.store.paths import OnSkip
@@ -116,16 +116,16 @@ def difference(compared: StoredComparison) -> View:
 
 def verdicts(cells: Cells) -> Iterator[Shown]:
     """The stored comparisons of the cells."""
-    return (Shown(view, cells.rows) for compared in stored(cells) for view in views(compared, cells.store))
+    return (Shown(view, cells.rows) for compared in read_stored(cells) for view in views(compared, cells.store))
 
 
-def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[StoredComparison]:
+def read_stored(cells: Cells, on_skip: OnSkip | None = None) -> list[StoredComparison]:
     """The comparisons of the cells that each store keeps, those with something SLOWER first, then the newest. `on_skip`
     gets the path and the reason for each file that is no report; by default that of the cells does."""
     keys = None if cells.whole else set(cells.rows["comparability_key"].dropna().unique())
     judged: list[StoredComparison] = []
     for store in cells.stores:
-        records = [record for record in kept(store, on_skip or cells.on_skip) if record["kind"] == COMPARE]
+        records = [record for record in read_kept(store, on_skip or cells.on_skip) if record["kind"] == COMPARE]
         every = [StoredComparison(record, verdict_table(record, keys)) for record in reversed(records)]
         known = [compared for compared in every if len(compared.verdicts)]
         judged += sorted(known, key=lambda compared: not (compared.verdicts["verdict"] == "SLOWER").any())
@@ -134,7 +134,7 @@ def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[StoredComparison
 
 def verdicts_in_report(cells: Cells) -> Iterator[Shown]:
     """The first comparisons."""
-    every = stored(cells)
+    every = read_stored(cells)
     for compared in every[:MOST_COMPARISONS]:
         yield from map(Shown, views(compared, cells.store))
     if (left := len(every) - MOST_COMPARISONS) > 0:

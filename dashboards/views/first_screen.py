@@ -68,7 +68,7 @@ class FirstScreen:
         """The pairs of sides, the one that is looked at first at the front."""
         every = pairs(self.sides)
         if self.cells.against is not None:
-            return _of_stores(every, self.cells.store_names[0])
+            return _pair_stores(every, self.cells.store_names[0])
         started = self.timed.groupby(VERSION, observed=True, dropna=False)["started_at"].max()
 
         def newest(pair: Pair) -> float:
@@ -196,7 +196,7 @@ class FirstScreen:
         ][:MOST_SIDES]
 
 
-def _of_stores(every: Iterable[Pair], first: str) -> list[Pair]:
+def _pair_stores(every: Iterable[Pair], first: str) -> list[Pair]:
     """The pairs of a side of the first store and the like side of the second, in this order."""
     several: list[Pair] = []
     named = series.value_in_text(series.OF_STORE)
@@ -213,7 +213,7 @@ def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
     its time."""
     screen = FirstScreen(cells)
     yield from _overall(screen)
-    for benchmark in _by_change(screen)[:1]:
+    for benchmark in _sort_by_change(screen)[:1]:
         wanted = curves_of(screen, benchmark, quantity) if quantity in UNITS else None
         yield from filter(None, [wanted or curves_of(screen, benchmark)])
 
@@ -222,7 +222,9 @@ def first_screen_in_report(cells: Cells) -> Iterator[Shown]:
     """The same with the curves of every benchmark that was measured on several numbers of ranks or GPUs."""
     screen = FirstScreen(cells)
     yield from _overall(screen)
-    for benchmark in dict.fromkeys([*_by_change(screen), *sorted(screen.timed["benchmark"].unique(), key=maps.usual)]):
+    for benchmark in dict.fromkeys(
+        [*_sort_by_change(screen), *sorted(screen.timed["benchmark"].unique(), key=maps.usual)]
+    ):
         if benchmark in several_counts(cells.timed):
             yield from filter(None, [curves_of(screen, benchmark)])
 
@@ -252,7 +254,7 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
 def answer(screen: FirstScreen) -> Shown | None:
     """One benchmark over message size and number of ranks or GPUs: that which changed most, else an allreduce."""
     several = several_counts(screen.timed)
-    wanted = [name for name in _by_change(screen) if name in several] or sorted(several, key=maps.usual)
+    wanted = [name for name in _sort_by_change(screen) if name in several] or sorted(several, key=maps.usual)
     return next((over_size_and_count(screen, name) for name in wanted), None)
 
 
@@ -315,7 +317,7 @@ def panels_of(
     return replace(view, title=finding(name, known, judged), caption=caption)
 
 
-def _by_change(screen: FirstScreen) -> list[str]:
+def _sort_by_change(screen: FirstScreen) -> list[str]:
     if screen.front is None:
         return []
     table = screen.front[1]
@@ -324,16 +326,16 @@ def _by_change(screen: FirstScreen) -> list[str]:
 
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
-    title, lacking, others = _said_first(screen, items)
+    title, lacking, others = _split_answer(screen, items)
     numbers = {kind: sum(item.count for item in others if item.kind == kind) for kind in KINDS}
     kinds = [f"{number} {kind}" for kind, number in numbers.items() if number]
     findings = f"; {'other ' if title else ''}findings: {', '.join(kinds)}" if kinds else ""
-    title = f"{title or _measured(screen)}{findings}"
+    title = f"{title or _describe_measured(screen)}{findings}"
     about = [text for text in (machines(screen.cells), lacking) if text]
     return View("status", title, SEPARATOR.join(about), None, (), (), notes=labels(screen.cells))
 
 
-def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[Item]]:
+def _split_answer(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[Item]]:
     """The answer of the store, what it lacks, and the lines that the answer does not speak of."""
     if screen.accepted:
         worst, *rest = screen.accepted
@@ -347,7 +349,7 @@ def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[
         names = [side.name for side in screen.newest_of_each().values()]
         return f"{len(names)} sides measured the same: {listed(names, 2)}", "", items
     pair, table = screen.front
-    lacking = ratios.missing(pair, screen.timed)
+    lacking = ratios.describe_missing(pair, screen.timed)
     if not lacking and pair.kind == "versions":
         lacking = "both versions were measured in the same cells"
     if screen.cells.against is None:
@@ -359,10 +361,10 @@ def _said_first(screen: FirstScreen, items: list[Item]) -> tuple[str, str, list[
         tables, names = [table for _, table in screen.upgrades], [new, base]
         others = [item for item in items if not item.about[1]]
     over = series.counted_over(screen.timed)
-    return f"{names[0]} against {base}: {maps.counted(tables, over)}", lacking, others
+    return f"{names[0]} against {base}: {maps.describe_counts(tables, over)}", lacking, others
 
 
-def _measured(screen: FirstScreen) -> str:
+def _describe_measured(screen: FirstScreen) -> str:
     """What a store says in which nothing can be compared."""
     cells = screen.cells
     if len(cells.rows):
@@ -431,12 +433,14 @@ def _certainty(screen: FirstScreen) -> str:
 def changes(screen: FirstScreen) -> list[Item]:
     """The lines of the list: what is slower, odd, faster, what else changed; the largest of each first."""
     parts = (
-        (_accepted, _stored, _upgraded, _scaled, _moved, _late, _broken, _odd) if len(screen.cells.rows) else (_broken,)
+        (_accepted, _list_stored, _list_upgraded, _list_scaling, _list_moved, _late, _broken, _odd)
+        if len(screen.cells.rows)
+        else (_broken,)
     )
     return sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
 
 
-def _together(pair: Pair, several: list[ratios.ChangedRegion]) -> str:
+def _describe_together(pair: Pair, several: list[ratios.ChangedRegion]) -> str:
     factors = sorted(max(region.ratio, 1 / region.ratio) for region in several)
     low, high = theme.amount(factors[0]), theme.amount(factors[-1])
     names = listed((region.benchmark for region in several), len(several))
@@ -475,8 +479,8 @@ def _accepted(screen: FirstScreen) -> Iterator[Item]:
         yield Item("slower", f"… and {left} more failed", about=(_ACCEPTED, "", ""), count=left)
 
 
-def _stored(screen: FirstScreen) -> Iterator[Item]:
-    for compared in comparisons.stored(screen.cells, pass_over):
+def _list_stored(screen: FirstScreen) -> Iterator[Item]:
+    for compared in comparisons.read_stored(screen.cells, pass_over):
         about = _pair_of(compared, screen)
         for word, kind in _KIND_OF.items():
             judged = compared.verdicts[compared.verdicts["verdict"] == word]
@@ -496,7 +500,7 @@ def _pair_of(compared: comparisons.StoredComparison, screen: FirstScreen) -> tup
     return (pair.new.name, pair.base.name) if same else ("", "")
 
 
-def _upgraded(screen: FirstScreen) -> Iterator[Item]:
+def _list_upgraded(screen: FirstScreen) -> Iterator[Item]:
     """Regions of cells that a version changed: slower where it is the newest, else changed; or faster."""
     for pair, table in screen.upgrades:
         versions: dict[str, object] = {name: pair.new.values.get(name) for name in ("backend", "library")}
@@ -515,7 +519,7 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             evidence = view and screen.commands.on(view, rows)
             about = (region.verdict, pair.new.name, pair.base.name)
             alike = faster if region.verdict == "faster" else several
-            text = region.sentence(pair) if len(alike) == 1 else _together(pair, alike)
+            text = region.sentence(pair) if len(alike) == 1 else _describe_together(pair, alike)
             yield Item(kind, text, evidence, link, about)
 
 
@@ -526,7 +530,7 @@ def _ratio_panels(screen: FirstScreen, pair: Pair, benchmark: str) -> View | Non
     return panels_of([(pair.base.name, base), (pair.new.name, new)], benchmark, grid, banded=True)
 
 
-def _scaled(screen: FirstScreen) -> Iterator[Item]:
+def _list_scaling(screen: FirstScreen) -> Iterator[Item]:
     one_store = screen.cells.against is None
     for odd in odd_counts(screen.timed, list(screen.newest_of_each().values())) if one_store else ():
         counted = curves.COUNTED[series.counted_over(odd.side.rows(screen.timed))]
@@ -534,23 +538,23 @@ def _scaled(screen: FirstScreen) -> Iterator[Item]:
         yield Item("slower", odd.sentence(counted), link=_link("scaling", count="ranks", **filters))
 
 
-def _any_version(rows: pd.DataFrame, values: Facts) -> pd.DataFrame:
+def _select_any_version(rows: pd.DataFrame, values: Facts) -> pd.DataFrame:
     for name, value in values.items():
         if name != VERSION:
             rows = rows[series.having(rows[name], value)]
     return rows
 
 
-def _moved(screen: FirstScreen) -> Iterator[Item]:
+def _list_moved(screen: FirstScreen) -> Iterator[Item]:
     for drift in sorted(screen.drifts, key=lambda drift: -abs(math.log(drift.ratio))):
         more = f"{100 * (drift.ratio - 1):+.0f} %"
         change = f"drifts: {more} from the first launch to the last, without a step at a version"
-        rows = _any_version(screen.timed, screen.launches.subjects[drift.subject])
+        rows = _select_any_version(screen.timed, screen.launches.subjects[drift.subject])
         longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
         yield _timed_item(screen, drift.subject, change, rows[rows[KEY] == longest], change, drift.ratio)
     for step in over_time.steps(screen.launches, screen.drifts):
         when = f"from {step.began_at:%Y-%m-%d %H:%M} UTC on, without a new version"
-        rows = _any_version(screen.timed, screen.launches.subjects[step.subject])
+        rows = _select_any_version(screen.timed, screen.launches.subjects[step.subject])
         most, cell = over_time.moved_most(step, rows)
         text = f"is {factor_text(step.ratio)} {when}"
         if abs(math.log(most)) > 2 * abs(math.log(step.ratio)):
@@ -585,7 +589,7 @@ def _broken(screen: FirstScreen) -> Iterator[Item]:
 def _odd(screen: FirstScreen) -> Iterator[Item]:
     changed = [(pair, table[table["verdict"] != ""]) for pair, table in screen.upgrades]
     covered = {(str(key), str(pair.new.values.get(VERSION))) for pair, table in changed for key in table[KEY]}
-    drifting = covered | set(_drifting_cells(screen))
+    drifting = covered | set(_list_drifting_cells(screen))
     for kind in anomalies.kinds(screen.cells, MOST_ODD):
         # what a line on a version or a drift names already is not said again
         named = drifting if kind and kind[0].over_launches else covered
@@ -602,10 +606,10 @@ def _odd(screen: FirstScreen) -> Iterator[Item]:
         yield Item("odd", odd.text.removesuffix(".") + others, link=link, count=len(left))
 
 
-def _drifting_cells(screen: FirstScreen) -> Iterator[tuple[str, str]]:
+def _list_drifting_cells(screen: FirstScreen) -> Iterator[tuple[str, str]]:
     """Key and version of the cells of each subject that drifts."""
     for drift in screen.drifts:
-        rows = _any_version(screen.timed, screen.launches.subjects[drift.subject])
+        rows = _select_any_version(screen.timed, screen.launches.subjects[drift.subject])
         yield from zip(rows[KEY].astype(str), rows[VERSION].astype(str), strict=True)
 
 

@@ -75,7 +75,7 @@ def histories(frame: pd.DataFrame, provenance: Callable[[str], Provenance], most
     never moved says less than a short one with a step. A series of one night that has not changed is left out.
     """
     judged: list[tuple[float, Shown]] = []
-    for part in _moved_most(frame, "launch_id", LEAST, most):
+    for part in _select_moved_most(frame, "launch_id", LEAST, most):
         for cell_series in filter(enough, histories_of(rows_of(part))):
             levels = history(cell_series, provenance)
             if levels.steps or levels.unit == "night":
@@ -85,7 +85,9 @@ def histories(frame: pd.DataFrame, provenance: Callable[[str], Provenance], most
     return [shown for _, shown in sorted(judged, key=lambda pair: -pair[0])]
 
 
-def _moved_most(frame: pd.DataFrame, column: str, least: int, most: int = MOST_HISTORIES) -> Iterator[pd.DataFrame]:
+def _select_moved_most(
+    frame: pd.DataFrame, column: str, least: int, most: int = MOST_HISTORIES
+) -> Iterator[pd.DataFrame]:
     """The rows of each of the series that moved most, of those with `least` values or more in a column."""
     # a column of one value would take time and memory for nothing
     keys = series.varying(frame, ("benchmark", *WHO, "comparability_key")) or ["benchmark"]
@@ -93,15 +95,15 @@ def _moved_most(frame: pd.DataFrame, column: str, least: int, most: int = MOST_H
     places = np.flatnonzero(count >= least)
     long = frame[list(dict.fromkeys([*keys, *_MOVES]))].iloc[places]  # of a million cells a copy of all takes 200 MB
     part_of = long.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
-    for number in _most_restless(long, part_of)[:most]:
+    for number in _rank_restless(long, part_of)[:most]:
         yield frame.iloc[places[part_of == number]]
 
 
 _MOVES = ("started_at", "launch_id", "median_us")
-"""Columns by which :func:`_most_restless` sees what moved."""
+"""Columns by which :func:`_rank_restless` sees what moved."""
 
 
-def _most_restless(frame: pd.DataFrame, part_of: object) -> list[int]:
+def _rank_restless(frame: pd.DataFrame, part_of: object) -> list[int]:
     """The numbers of the parts, those first that moved most: by the largest difference between the launches before and
     after a split, in standard errors."""
     rows = pd.DataFrame({"part": part_of, "at": frame["started_at"], "launch": frame["launch_id"]})
@@ -131,7 +133,7 @@ def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
     judged = histories(rows, cells.provenance)
     if judged:
         return judged
-    parts = _moved_most(rows, "date", 2)
+    parts = _select_moved_most(rows, "date", 2)
     return [Shown(history_view(part, f"{cell_name(part)}, {series.short(part)}"), part) for part in parts]
 
 

@@ -30,7 +30,7 @@ def over_size(cells: Cells, quantity: str = QUANTITIES[0]) -> Iterator[Shown]:
     """Curves of each panel that has the quantity (one of :data:`QUANTITIES`)."""
     for panel in cells.panels:
         if quantity == "ratio":
-            yield from _over_first(panel)
+            yield from _divide_by_first(panel)
         elif quantity == "kept":
             return
         elif quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
@@ -38,7 +38,7 @@ def over_size(cells: Cells, quantity: str = QUANTITIES[0]) -> Iterator[Shown]:
             yield Shown(view, panel.rows)
 
 
-def _over_first(panel: Panel) -> Iterator[Shown]:
+def _divide_by_first(panel: Panel) -> Iterator[Shown]:
     """Each series of a panel over its first, at the sizes that both have; nothing where there is only one."""
     sides = [(line.label, line.cells) for line in panel.lines]
     grid = curves.PanelGrid(quantity="ratio")
@@ -128,14 +128,14 @@ class Tuned:
 
 def winners(cells: Cells) -> Iterator[Shown]:
     """The fastest setting of each size and number of ranks, by the median of the launches of the search."""
-    for tuned in _tuned(cells):
+    for tuned in _list_tuned(cells):
         if tuned.search[_SETTING].nunique() > 1:
             yield Shown(winners_view(best_of(tuned.search), tuned.what), tuned.search)
 
 
 def default_and_tuned(cells: Cells) -> Iterator[Shown]:
     """The default and the library as it was tuned over message size, a panel for each number of ranks."""
-    for tuned in _tuned(cells):
+    for tuned in _list_tuned(cells):
         proved = bool((tuned.proof[_SETTING] != TUNE_DEFAULT).any())
         rows = tuned.proof if proved else tuned.search
         others = rows[rows[_SETTING] != TUNE_DEFAULT]
@@ -144,18 +144,22 @@ def default_and_tuned(cells: Cells) -> Iterator[Shown]:
         places = zip(*(tuned.search[name] for name in _CELL), strict=True)
         more = tuned.search[[place not in proof_has for place in places]] if proved else tuned.search[:0]
         default = series.concat([part[part[_SETTING] == TUNE_DEFAULT] for part in (rows, more)])
-        if len(fastest) and len(default) and (view := _beside(tuned.what, default, fastest, proved)) is not None:
+        if (
+            len(fastest)
+            and len(default)
+            and (view := _compare_settings(tuned.what, default, fastest, proved)) is not None
+        ):
             yield Shown(view, series.concat([default, fastest]))
 
 
-def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> View | None:
+def _compare_settings(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> View | None:
     settings = sorted(set(fastest[_SETTING]))
     word = "tuned" if proved else "fastest in the search"
     name = f"{word} ({settings[0]})" if len(settings) == 1 else word
     panels = panels_of([("default", default), (name, fastest)], what, curves.PanelGrid())
     if panels is None:
         return None
-    view = replace(_apart(panels, name), kind="tuned")
+    view = replace(_break_line(panels, name), kind="tuned")
     note = (
         "The search takes the fastest of several at each size, which makes it look faster than it is: only the "
         "proof of omb-py tune, in fresh launches, says what is faster."
@@ -167,7 +171,7 @@ def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: boo
     return view.noted([note])
 
 
-def _apart(view: View, name: str) -> View:
+def _break_line(view: View, name: str) -> View:
     """The view whose line `name` ends where a size of the default has no point of it, instead of crossing over."""
     spec = view.spec or {}
     lines = [trace for trace in spec.get("data", ()) if trace["mode"] == "lines+markers"]
@@ -185,7 +189,7 @@ def _apart(view: View, name: str) -> View:
     return replace(view, spec={**spec, "data": [parted(trace) for trace in spec.get("data", ())]})
 
 
-def _tuned(cells: Cells) -> Iterator[Tuned]:
+def _list_tuned(cells: Cells) -> Iterator[Tuned]:
     rows = cells.timed
     proofs = _settings(rows, TUNE_PROOF)
     if not len(cells.trials) and proofs.isna().all():

@@ -125,7 +125,7 @@ def overview(cells: Cells) -> Iterator[Shown]:
     rows = cells.rows
     if not len(rows):
         return
-    sides = _with_ways(by_side(rows).reset_index())
+    sides = _add_ways(by_side(rows).reset_index())
     lines = [_line(cells, row) for row in records(sides.head(MOST_LINES))]
     left = len(sides) - len(lines)
     more = f"; the first {MOST_LINES} of {plural(len(sides), 'line')}: filters show the others" if left else ""
@@ -136,7 +136,7 @@ def overview(cells: Cells) -> Iterator[Shown]:
     yield Shown(View("overview", summary([rows]), caption, None, **numbers))
 
 
-def _with_ways(sides: pd.DataFrame) -> pd.DataFrame:
+def _add_ways(sides: pd.DataFrame) -> pd.DataFrame:
     """Rows of :func:`by_side` with ``way``: the values in which one differs from others of the same benchmark, side and
     number of ranks, by column; empty where they were measured in one way."""
     keys, ways = ([name for name in names if name in sides] for names in (_WHO, _OTHER_WAYS))
@@ -151,7 +151,7 @@ def _with_ways(sides: pd.DataFrame) -> pd.DataFrame:
 def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
     """What a store says whose measurements cannot be compared: a line a benchmark, who measured (`sides`), and how to
     make a comparison, by a `command` that measures the same again."""
-    every = _with_ways(by_side(cells.timed).reset_index()).sort_values(["ranks", "day", "cells"], kind="stable")
+    every = _add_ways(by_side(cells.timed).reset_index()).sort_values(["ranks", "day", "cells"], kind="stable")
     newest = every.drop_duplicates("benchmark", keep="last").sort_values("benchmark")
     lines = [_headline(row) for row in records(newest.head(MOST_HEADLINES))]
     left = len(newest) - len(lines)

@@ -21,8 +21,8 @@ from omb_py.cli.stdout import (
     failure,
     guarded,
     open_what_is_closed,
-    shown,
     survive_a_closed_pipe,
+    write_out_controls,
 )
 from omb_py.distribution import version_line
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, OmbError, UsageError
@@ -52,7 +52,7 @@ def main(args: Sequence[str] | None = None) -> int:
     survive_a_closed_pipe()
     if words in (["--version"], ["-v"]) and not _rank():
         print(version_line())
-        return _flushed(OK)
+        return _flush(OK)
     for stream in (sys.stdout, sys.stderr):  # never die of a character that the terminal cannot show
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -67,7 +67,7 @@ def main(args: Sequence[str] | None = None) -> int:
     if args is None:
         class_code.save()
         keep_own_modules()
-    return _flushed(code_for_caller(code) if args is None else code)
+    return _flush(code_for_caller(code) if args is None else code)
 
 
 def typed_words(argv: Sequence[str]) -> list[str]:
@@ -115,10 +115,12 @@ def _run(words: list[str], begun: list[str]) -> int:
         if error.resumes and _rank() == 0:
             from omb_py.results.repro_command import resuming
 
-            sys.stderr.write(f"omb-py: to go on: {shown(resuming(begun or words, error.resumes), CONTROL)}\n")
+            sys.stderr.write(
+                f"omb-py: to go on: {write_out_controls(resuming(begun or words, error.resumes), CONTROL)}\n"
+            )
         return code
     except KeyboardInterrupt:
-        return _interrupted(debug)
+        return _report_interrupt(debug)
     except MemoryError:
         text = "not enough memory: take fewer iterations (-i), a smaller -m or fewer ranks (-n)"
         return _fail(text, ENVIRONMENT, debug)
@@ -128,11 +130,11 @@ def _run(words: list[str], begun: list[str]) -> int:
         return _fail(f"{error.filename}: no file or folder can have so long a name", USAGE, debug)
     except Exception as error:  # a bug ends in one line too
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 raises another error for one in a class body
-            return _interrupted(debug)
+            return _report_interrupt(debug)
         return _fail_by_bug(error, debug)
 
 
-def _interrupted(debug: bool) -> int:
+def _report_interrupt(debug: bool) -> int:
     # every rank of a launcher gets the signal: one line is enough
     return INTERRUPTED if _rank() > 0 else _fail("interrupted", INTERRUPTED, debug)
 
@@ -181,11 +183,13 @@ def _fail(text: str, code: int, debug: bool) -> int:
 
         traceback.print_exc()
     line = " ".join(f"{word[:60]}…{word[-20:]}" if len(word) > _LONGEST_WORD else word for word in text.split())
-    sys.stderr.write(f"omb-py: error: {shown(line, CONTROL)}\n")  # one write, so that lines of two processes do not mix
+    sys.stderr.write(
+        f"omb-py: error: {write_out_controls(line, CONTROL)}\n"
+    )  # one write, so that lines of two processes do not mix
     return code
 
 
-def _flushed(code: int) -> int:
+def _flush(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -87,7 +87,7 @@ def _shell_words(text: str) -> tuple[str, ...]:
 
 def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job: dict[str, Any]) -> int:
     raw = click.get_current_context().meta[RAW]
-    words = (str(page.name), *without(raw, own))
+    words = (str(page.name), *drop_options(raw, own))
     if job["subset"] and job["array"]:
         raise UsageError("--subset names the nodes of each job, --array leaves them to the scheduler: leave one out")
     # where nothing says how large the job is, a scheduler gives it one task
@@ -98,7 +98,7 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
             f"--nodes {nodes} with -n {ranks}: {nodes - ranks} nodes would have no rank, and Slurm would give {ranks} "
             f"without a word: -n {nodes} or more, or --nodes {ranks}"
         )
-    of_one_job = without(raw, [option for option in own if option.name in ("array", "subset")])
+    of_one_job = drop_options(raw, [option for option in own if option.name in ("array", "subset")])
     batch = BatchRequest(
         words,
         (Path.cwd() / _FOLDER),
@@ -124,7 +124,7 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
     return code_of(jobs)
 
 
-def without(words: Sequence[str], options: Sequence[click.Option]) -> list[str]:
+def drop_options(words: Sequence[str], options: Sequence[click.Option]) -> list[str]:
     """Remove some long options and their values from a command line."""
     flags = {name: bool(option.is_flag) for option in options for name in option.opts}
     kept: list[str] = []

@@ -71,7 +71,7 @@ class CompareOptions:
 def run_compare(words: Sequence[str], specs: Mapping[Side, SideSpec], options: CompareOptions) -> int:
     """Compare two sides that are measured now, or two that are stored; the exit code."""
     check_files(options.output)
-    words = _translated(words)
+    words = _translate(words)
     if options.resume and not words:
         raise UsageError("--resume needs the options of the comparison: repeat its command line and add --resume")
     differ = any(spec.describe() for spec in specs.values())
@@ -130,7 +130,7 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
     check_files(options.output)
     if not words:
         raise UsageError("which benchmark? as omb-py aa allreduce -n 2")
-    words, code = _translated(words), OK
+    words, code = _translate(words), OK
     for number in range(reports):
         own = replace(options, seed=None if options.seed is None else options.seed + number)
         resume = options.resume if number == 0 else None
@@ -145,7 +145,7 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
     return code
 
 
-def _translated(words: Sequence[str]) -> Sequence[str]:
+def _translate(words: Sequence[str]) -> Sequence[str]:
     """The words, in ours where they begin with another tool's name of a benchmark; a folder is a side. Raises
     UsageError."""
     if not words or _is_benchmark(words[0]) or _is_suite(words[0]) or Path(words[0]).is_dir():
@@ -168,12 +168,12 @@ def _requests(words: Sequence[str], options: CompareOptions) -> tuple[CheckedReq
         raise UsageError(_TURNED.format(" ".join(words[:2])))
     if not (_is_benchmark(words[0]) or _is_suite(words[0])):
         raise UsageError(f"unknown benchmark {words[0]!r}: {nearest(words[0], [*names(), *shipped()])}")
-    checked = _of_suite(words) if _is_suite(words[0]) else (_of_benchmark(words),)
+    checked = _request_suite(words) if _is_suite(words[0]) else (_request_benchmark(words),)
     store = options.store or checked[0].request.store
     return tuple(each.changed(store=store, seed=options.seed, quiet=options.quiet) for each in checked)
 
 
-def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
+def _request_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
     with run_command().make_context("run", list(words), parent=click.get_current_context()) as ctx:
         values = dict(ctx.params)
         if values["no_store"]:
@@ -189,7 +189,7 @@ def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
     return tuple(expanded.checked)
 
 
-def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
+def _request_benchmark(words: Sequence[str]) -> CheckedRequest:
     return resolve(parse(request_of_line(words, unstored=NEEDS_STORE)))
 
 

@@ -221,10 +221,10 @@ _WITH_DASHES = ("--launcher-args",)
 """Options of benchmarks whose values are themselves options, and so begin with a dash."""
 
 
-def _with_dashes(args: Sequence[str]) -> list[str]:
+def _join_dashed_values(args: Sequence[str]) -> list[str]:
     """Join such a value with its option, which a command that passes it on does not know.
 
-    >>> _with_dashes(["allreduce", "--launcher-args", "-iface eth0", "-n", "2"])
+    >>> _join_dashed_values(["allreduce", "--launcher-args", "-iface eth0", "-n", "2"])
     ['allreduce', '--launcher-args=-iface eth0', '-n', '2']
     """
     joined: list[str] = []
@@ -286,7 +286,7 @@ class Page(Helped):
             elif isinstance(param, click.Option) and not param.is_flag:
                 valued.update(dict.fromkeys(param.opts, max(param.opts, key=len)))
         if ctx.ignore_unknown_options:  # words are passed on to a benchmark, which completes its own
-            return super().parse_args(ctx, unglue(_with_dashes(args), valued, glued))
+            return super().parse_args(ctx, unglue(_join_dashed_values(args), valued, glued))
         shown, hidden = (_long_options(self.get_params(ctx), are_hidden) for are_hidden in (False, True))
         return super().parse_args(ctx, unglue(args, valued, glued, lambda name: complete_long(name, shown, hidden)))
 

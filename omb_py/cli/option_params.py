@@ -37,7 +37,7 @@ def measuring_option(option: Option, benchmark: Benchmark) -> Grouped:
     """One option of a measuring command, hidden where the benchmark does not take it."""
     if option.name == "debug":
         return debug_option(exposed=True)
-    return _rendered(option, defaults_of(benchmark), not option.takes(benchmark))
+    return _make_param(option, defaults_of(benchmark), not option.takes(benchmark))
 
 
 @cache
@@ -49,7 +49,7 @@ def defaults_of(benchmark: Benchmark) -> Defaults:
     return Defaults(benchmark, tuple(known), tuple(bindings), cell)
 
 
-def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Grouped:
+def _make_param(option: Option, defaults: Defaults, hidden: bool = False) -> Grouped:
     if option.name == "debug":
         return debug_option()
     words = [*option.flags.split(), option.name]
@@ -69,7 +69,7 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Group
         "envvar": option.envvar or None,
     }
     if option.joins:
-        common["callback"] = partial(_joined, option.reader)
+        common["callback"] = partial(_join, option.reader)
     if option.name == "own_mpi":
         common |= {"is_eager": True, "expose_value": False, "callback": _use_mpi}
     if option.is_glued:
@@ -77,7 +77,7 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Group
     return Grouped(words, **common)
 
 
-def _joined(reader: Reader, ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> object:
+def _join(reader: Reader, ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> object:
     return reader.parse(",".join(filter(None, texts))) if texts else None
 
 
@@ -104,7 +104,7 @@ def table_option(name: str, heading: str = "", default: str | None = None) -> cl
     option = replace(option, heading=heading or option.heading, help=general_help(option))
     if default is not None:
         option = replace(option, default=default)
-    return _rendered(option, defaults_of(next(iter(BENCHMARKS.values()))))
+    return _make_param(option, defaults_of(next(iter(BENCHMARKS.values()))))
 
 
 def store_is_given() -> bool:

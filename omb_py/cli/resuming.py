@@ -36,12 +36,12 @@ def whole_line(words: Sequence[str], say: Callable[[str], object] = sys.stderr.w
     Raises:
         UsageError: the store has no such run of this command without its end, or not all of its words.
     """
-    asked = _alone(words)
+    asked = _read_alone(words)
     if asked is None or not takes_resume(words[0]):
         return list(words)
     which, folder, quiet = asked
     store = Path(folder or os.environ.get("OMB_PY_STORE") or DEFAULT_STORE)
-    run_id, begun = _begun(words[0], which, store)
+    run_id, begun = _find_begun(words[0], which, store)
     from omb_py.results.repro_command import resuming
     from omb_py.results.store.redact import REDACTED
 
@@ -55,7 +55,7 @@ def whole_line(words: Sequence[str], say: Callable[[str], object] = sys.stderr.w
     return shlex.split(line)[1:]
 
 
-def _alone(words: Sequence[str]) -> tuple[str, str, bool] | None:
+def _read_alone(words: Sequence[str]) -> tuple[str, str, bool] | None:
     """(run, store, quiet) of a command line that has nothing else; the store is empty where none is given."""
     rest, which, store, quiet = list(words[1:]), "", "", False
     while rest:
@@ -83,7 +83,7 @@ def words_of(run_id: str, store: Path, look: Callable[[str], Provenance]) -> lis
     return []
 
 
-def _begun(command: str, which: str, store: Path) -> tuple[str, list[str]]:
+def _find_begun(command: str, which: str, store: Path) -> tuple[str, list[str]]:
     """The id and the words of the newest run of a command that has not reached its end. Raises UsageError."""
     from omb_py.results.store.paths import pass_over
     from omb_py.results.store.provenance import provenance_of

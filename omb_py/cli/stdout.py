@@ -85,10 +85,10 @@ REDRAWN = re.compile(rf"{_COLOUR}|{_CURSOR}|\r|{_CONTROL}")
 """For messages: also what progress needs to draw a line again."""
 
 
-def shown(text: str, pattern: re.Pattern[str] = PRINTED) -> str:
+def write_out_controls(text: str, pattern: re.Pattern[str] = PRINTED) -> str:
     r"""The text with its control characters written out.
 
-    >>> shown("a\x1b]0;title\x07")
+    >>> write_out_controls("a\x1b]0;title\x07")
     'a\\x1b]0;title\\x07'
     """
     return pattern.sub(lambda match: f"\\x{ord(match[1]):02x}" if match[1] else match[0], text)
@@ -102,7 +102,7 @@ class PlainTerminal:
 
     def write(self, text: str) -> int:
         """Write the text as it may be shown; returns the number of characters that were asked for."""
-        self._stream.write(shown(text, self._pattern))
+        self._stream.write(write_out_controls(text, self._pattern))
         return len(text)
 
     def writelines(self, lines: list[str]) -> None:

@@ -188,7 +188,7 @@ def parse_sizes(text: str | None, minimum: int, maximum: int, from_zero: bool = 
     if text is None:
         return _range(minimum, maximum, 2)
     if "," in text:
-        return _listed(text)
+        return _parse_listed(text)
     parts = [part.strip() for part in text.split(":")]
     if len(parts) > 3 or not any(parts):
         raise UsageError(f"{text!r} is not a range of sizes: write MAX, MIN:MAX, MIN:MAX:FACTOR or A,B,C")
@@ -219,7 +219,7 @@ def _factor(text: str) -> int:
     )
 
 
-def _listed(text: str) -> tuple[int, ...]:
+def _parse_listed(text: str) -> tuple[int, ...]:
     if ":" in text:
         raise UsageError(f"message sizes {text!r}: either a range MIN:MAX[:FACTOR] or a list A,B,C, not both")
     words = text.split(",")

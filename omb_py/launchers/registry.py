@@ -61,12 +61,12 @@ TASKS: Final = tuple(name for system in BATCH_SYSTEMS for name in system.tasks)
 """Variables in which batch systems give the number of tasks for which a job has room."""
 
 
-def _sorted_variables(launchers: tuple[Launcher, ...]) -> tuple[RankVariables, ...]:
+def _sort_variables(launchers: tuple[Launcher, ...]) -> tuple[RankVariables, ...]:
     every = dict.fromkeys(variables for launcher in launchers for variables in launcher.variables)
     return tuple(sorted(every, key=lambda variables: variables.precedence))
 
 
-RANK_VARIABLES: Final = _sorted_variables(LAUNCHERS)
+RANK_VARIABLES: Final = _sort_variables(LAUNCHERS)
 """The variables of our launchers, in the order in which they are asked."""
 
 
@@ -108,7 +108,7 @@ def find_launcher(name: str) -> Launcher:
 def rank_variables(environ: Environment) -> tuple[RankVariables, ...]:
     """The variables from which a process with this environment may know its rank, in the order of asking."""
     other = installed().get(environ[NAME_VARIABLE]) if NAME_VARIABLE in environ else None
-    return RANK_VARIABLES if other is None else _sorted_variables((other, *LAUNCHERS))
+    return RANK_VARIABLES if other is None else _sort_variables((other, *LAUNCHERS))
 
 
 def launcher_titled(title: str) -> Launcher | None:

@@ -33,19 +33,19 @@ from omb_py.results.dialects.registry import OF_TRAININGS
 BARE_PERCENTILES = ",".join(map(str, DEFAULT_PERCENTILES))
 
 
-def _by_size(defaults: Defaults, small: int, large: int) -> str:
+def _count_by_size(defaults: Defaults, small: int, large: int) -> str:
     """The count in words, with that of large messages for a benchmark with sizes."""
     return f"{small}, above {human(LARGE_MESSAGE_BYTES)} {large}" if defaults.benchmark.sizes else str(small)
 
 
 def _iterations(defaults: Defaults) -> str:
     counts = defaults.benchmark.counts
-    return f"{defaults.request.repetition.iterations}, at most {_by_size(defaults, counts.small, counts.large)}"
+    return f"{defaults.request.repetition.iterations}, at most {_count_by_size(defaults, counts.small, counts.large)}"
 
 
 def _warmup(defaults: Defaults) -> str:
     counts = defaults.benchmark.counts
-    return _by_size(defaults, counts.small_warmup, counts.large_warmup)
+    return _count_by_size(defaults, counts.small_warmup, counts.large_warmup)
 
 
 class Passes(int):

@@ -7,7 +7,7 @@ from omb_py.engine.program.buffers import BUFFERS, OBJECTS, ON_DEVICE
 from omb_py.launchers.registry import CHOICES as LAUNCHERS
 from omb_py.options.measured import moves_data
 from omb_py.options.option import Option, under
-from omb_py.options.readers import Reader, joined, parse_hosts, parse_launcher_words, whole, word
+from omb_py.options.readers import Reader, join_list, parse_hosts, parse_launcher_words, whole, word
 from omb_py.options.request import DEFAULT_RANKS
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
@@ -30,7 +30,7 @@ PLACED = under(
         "-d --device",
         f"Where buffers live: {', '.join(DEVICES)}; managed is managed memory of the GPU. Several take turns.",
         "LIST",
-        joined("device", (*DEVICES, MANAGED)),
+        join_list("device", (*DEVICES, MANAGED)),
     ),
     Option("share_device", "--share-device", "Let several ranks use one device; rows are labelled.", rare=True),
     Option(

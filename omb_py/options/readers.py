@@ -99,7 +99,7 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     return hosts
 
 
-def joined(what: str, choices: Sequence[str]) -> Reader:
+def join_list(what: str, choices: Sequence[str]) -> Reader:
     """Read as :func:`comma_list` does, and join the words to one text."""
     words = comma_list(what, choices)
 

@@ -13,7 +13,7 @@ from omb_py.results.analysis.cost_model import OFFLOAD, CostModel, ModelCell, Sc
 from omb_py.results.analysis.efficiency import Scaling
 from omb_py.results.analysis.history import History, Level, LevelStep
 from omb_py.results.analysis.series import PLURALS, SIDE, Series
-from omb_py.results.analysis.step_prediction import Observed, Predicted, beside
+from omb_py.results.analysis.step_prediction import Observed, Predicted, put_beside
 from omb_py.results.compare.cell_names import value_text
 from omb_py.results.document import TextTable
 from omb_py.results.units import size_text
@@ -138,7 +138,7 @@ def forecast_table(
 ) -> Group:
     """Make a table of predicted and measured times: a line for each row of the calls, and one for all calls."""
     rows = []
-    for line in beside(prediction, times):
+    for line in put_beside(prediction, times):
         if not line.predicted_us and not line.measured_us and line.predicted_us is not None:
             continue  # a row of calls that these ranks do not make
         error = "-" if line.error is None else f"{100 * line.error:+.0f} %"
@@ -148,14 +148,14 @@ def forecast_table(
     heads = ("calls", "predicted µs", "measured µs", "error", "launches differ by")
     table = rich_table(TextTable(heads, rows, ("calls",)))
     notes = [Text(f"predicted too: {text}") for text in prediction.ranks_scaled]
-    if text := _judged(prediction, times):
+    if text := _judge(prediction, times):
         notes.append(Text(text))
     return Group(Text(f"{_heading(workload, side)} · predicted from stored sweeps"), table, *notes)
 
 
-def _judged(prediction: Predicted, times: Mapping[str, Observed]) -> str:
+def _judge(prediction: Predicted, times: Mapping[str, Observed]) -> str:
     """Say how good the prediction can be at best; empty where the step was not measured."""
-    whole = beside(prediction, times)[-1]
+    whole = put_beside(prediction, times)[-1]
     if whole.observed is None or whole.error is None:
         return ""
     if whole.observed.floor is None:

@@ -58,16 +58,16 @@ def to_json(rows: Iterable[Row]) -> str:
     return "[" + ",\n".join(objects) + "]\n"
 
 
-def _of_rows(write: Callable[[Sequence[Row]], str]) -> Writer:
+def _write_rows(write: Callable[[Sequence[Row]], str]) -> Writer:
     return lambda rows, provenance: write(rows)
 
 
 FORMATS: Mapping[str, Writer] = {
-    "csv": _of_rows(to_csv),
-    "json": _of_rows(to_json),
+    "csv": _write_rows(to_csv),
+    "json": _write_rows(to_json),
     **{dialect.name: dialect.export for dialect in DIALECTS if dialect.name and dialect.exports},
-    "pytest-benchmark": _of_rows(to_benchmark_json),
-    "openmetrics": _of_rows(to_openmetrics),
+    "pytest-benchmark": _write_rows(to_benchmark_json),
+    "openmetrics": _write_rows(to_openmetrics),
 }
 
 

@@ -23,7 +23,7 @@ LABELS: tuple[str, ...] = tuple(
 )
 
 
-def _scaled(column: str, factor: float, unit: str = "") -> Callable[[Row], float | None]:
+def _scale(column: str, factor: float, unit: str = "") -> Callable[[Row], float | None]:
     def value(row: Row) -> float | None:
         number = value_of(row, column)
         if number is None or number != number or (unit and row.get("unit") != unit):  # NaN differs from itself
@@ -39,24 +39,24 @@ def _valid(row: Row) -> float | None:
 
 
 def _read_other(row: Row) -> float | None:
-    return None if row.get("unit") in _KNOWN else _scaled("value", 1)(row)
+    return None if row.get("unit") in _KNOWN else _scale("value", 1)(row)
 
 
 _KNOWN = ("us", "MB/s")
 _FAMILIES: tuple[tuple[str, str, str, Callable[[Row], float | None]], ...] = (
-    ("latency_seconds", "seconds", "What the benchmark prints, where that is a time.", _scaled("value", 1e-6, "us")),
+    ("latency_seconds", "seconds", "What the benchmark prints, where that is a time.", _scale("value", 1e-6, "us")),
     (
         "bandwidth_bytes_per_second",
         "bytes_per_second",
         "What the benchmark prints, where that is a rate.",
-        _scaled("value", 1e6, "MB/s"),
+        _scale("value", 1e6, "MB/s"),
     ),
     ("value", "", "What the benchmark prints, where that is neither: in the unit of the label.", _read_other),
-    ("median_seconds", "seconds", "Median of the samples, the slowest rank of each.", _scaled("median_us", 1e-6)),
-    ("p99_seconds", "seconds", "99th percentile of the samples.", _scaled("p99_us", 1e-6)),
-    ("algbw_bytes_per_second", "bytes_per_second", "Algorithm bandwidth.", _scaled("algbw_gbps", 1e9)),
-    ("busbw_bytes_per_second", "bytes_per_second", "Bus bandwidth.", _scaled("busbw_gbps", 1e9)),
-    ("samples", "", "Samples taken.", _scaled("iterations", 1)),
+    ("median_seconds", "seconds", "Median of the samples, the slowest rank of each.", _scale("median_us", 1e-6)),
+    ("p99_seconds", "seconds", "99th percentile of the samples.", _scale("p99_us", 1e-6)),
+    ("algbw_bytes_per_second", "bytes_per_second", "Algorithm bandwidth.", _scale("algbw_gbps", 1e9)),
+    ("busbw_bytes_per_second", "bytes_per_second", "Bus bandwidth.", _scale("busbw_gbps", 1e9)),
+    ("samples", "", "Samples taken.", _scale("iterations", 1)),
     ("valid", "", "1 where every byte was right, 0 where one was wrong.", _valid),
 )
 """For each gauge: name, unit, help text, function from a row to its value."""
@@ -85,13 +85,13 @@ def _labels(row: Row, seen: Counter[str]) -> str:
     options = ",".join(f"{key}={value}" for key, value in sorted((row.get("parameters") or {}).items()))
     labels = {name: row.get(name) for name in LABELS} | {"options": options}
     labels |= {} if row.get("unit") in _KNOWN else {"unit": row.get("unit")}
-    pairs = [f'{name}="{_escaped(value)}"' for name, value in labels.items() if plain(value) not in (None, "")]
+    pairs = [f'{name}="{_escape(value)}"' for name, value in labels.items() if plain(value) not in (None, "")]
     text = ",".join(pairs)
     seen[text] += 1
     return f'{{{text},repeat="{seen[text]}"}}' if seen[text] > 1 else f"{{{text}}}"
 
 
-def _escaped(value: object) -> str:
+def _escape(value: object) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 

@@ -109,7 +109,7 @@ class AtEnd(Printer):
             from omb_py.results.analysis.crossover import sentences
 
             console = stdout_console()
-            for rows in _by_benchmark(self.rows).values() or [[]]:
+            for rows in _group_by_benchmark(self.rows).values() or [[]]:
                 if len({(row["backend"], row.get("device")) for row in rows}) > 1:
                     rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
                 table = partial(results_table, rows, None)
@@ -147,7 +147,7 @@ class Around(Printer):
         raise NotImplementedError
 
 
-def _by_benchmark(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
+def _group_by_benchmark(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
     of_benchmark: dict[str, list[Row]] = {}
     for row in rows:
         of_benchmark.setdefault(row["benchmark"], []).append(row)
@@ -160,7 +160,7 @@ class Drawn(Around):
     def below(self, rows: Sequence[Row]) -> None:
         from omb_py.printing.drawings import curve
 
-        _write("".join("\n" + curve(part) for part in _by_benchmark(rows).values()))
+        _write("".join("\n" + curve(part) for part in _group_by_benchmark(rows).values()))
 
 
 class OverLaunches(Around):
@@ -195,7 +195,7 @@ class Pictured(Around):
     def below(self, rows: Sequence[Row]) -> None:
         from omb_py.dashboards.report.image_export import save, views_of
 
-        for benchmark, part in _by_benchmark(rows).items():
+        for benchmark, part in _group_by_benchmark(rows).items():
             for number, view in enumerate(views_of(part)):
                 path = Path(f"{benchmark}-{part[0]['run_id']}{f'-{number + 1}' if number else ''}.{self.form}")
                 save(view, path)

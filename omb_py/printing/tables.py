@@ -50,7 +50,7 @@ def results_table(rows: Sequence[Row], title: str | None = None, without: Collec
         without: heads of columns to leave out.
     """
     # Text, not str: brackets in a library's version are no markup
-    heading = Text(title if title is not None else _common(rows))
+    heading = Text(title if title is not None else _list_common(rows))
     table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD)
     if not rows:
         table.show_header = False
@@ -207,7 +207,7 @@ def _share(row: Row) -> str:
     return "-" if math.isnan(share) else f"{share:.1f} %"
 
 
-def _of_peak(row: Row) -> str:
+def _share_of_peak(row: Row) -> str:
     """The share of what its link carries at most: ``82% of PCIe 4 x16``."""
     share = share_of(row)
     return f"{share[0]:.0%} of {share[1]}" if share else "-"
@@ -277,13 +277,13 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("stop", _text("stop_reason")),
     ("validation", _validation),
     ("busbw GB/s", _bandwidth),
-    ("of peak", _of_peak),
+    ("of peak", _share_of_peak),
     *(column for observer in observers() for column in observer.columns),
     *(column for observer in observers() for column in observer.warnings),
 )
 
 
-def _common(rows: Sequence[Row]) -> str:
+def _list_common(rows: Sequence[Row]) -> str:
     """Write the values that all rows share: ``allreduce · mpi · Open MPI · 5.0.11 · native · 4 ranks``."""
     parts = []
     for head, value in _IDENTITY:

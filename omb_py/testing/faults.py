@@ -93,18 +93,18 @@ def slowed(program: Program, fault: InjectedFault, lap: str = "") -> Program:
     wait = compute(fault.nanoseconds)
     variants = stage.variants * fault.every
     # the same number of every variant waits, whichever they are
-    planted = tuple(_waiting(v, wait, lap) if i // len(stage.variants) == 0 else v for i, v in enumerate(variants))
+    planted = tuple(_add_wait(v, wait, lap) if i // len(stage.variants) == 0 else v for i, v in enumerate(variants))
     return replace(program, stages=(replace(stage, variants=planted), *program.stages[1:]))
 
 
-def _waiting(variant: Body, wait: Step, lap: str) -> Body:
+def _add_wait(variant: Body, wait: Step, lap: str) -> Body:
     """Put the wait before the last reading of the clock (of `lap`); a rank that reads none waits first."""
     laps = [k for k, node in enumerate(variant) if isinstance(node, Lap) and node.name and lap in ("", node.name)]
     at = laps[-1] if laps else 0
     return (*variant[:at], wait, *variant[at:])
 
 
-def _spoiled(variant: Body, stage: Stage, world: World) -> Body:
+def _spoil(variant: Body, stage: Stage, world: World) -> Body:
     """The body with the last byte that arrives inverted after it; a rank where none arrives sends a wrong one."""
     before, after = expectations(variant, world, 0, templates(stage))
     received = [region for region, _ in after if region.nbytes]
@@ -118,7 +118,7 @@ def spoil(program: Program, fault: InjectedFault, world: World) -> Program:
     """The program with the fault added to its first stage."""
     stage, buffers = program.stages[0], program.buffers
     if fault.kind == "flip":
-        variants = tuple(_spoiled(variant, stage, world) for variant in stage.variants)
+        variants = tuple(_spoil(variant, stage, world) for variant in stage.variants)
     else:
         extra = recv(Region("lost", 0, 1), (world.rank + 1) % world.size, "char", _LOST_TAG)
         buffers = (*buffers, Buffer("lost", 1))

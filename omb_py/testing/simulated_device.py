@@ -159,7 +159,7 @@ class SimulatedDevice:
         self.resides: dict[int, int] = {}
         """Managed memory -> the device where it is, -1: on the host."""
         self._callbacks = DeviceFunctions(
-            synchronise=lambda stream: self._at(stream).synchronise(),
+            synchronise=lambda stream: self._find_stream(stream).synchronise(),
             copy_in=self._copy,
             copy_out=self._copy,
             fill=self._fill,
@@ -167,17 +167,19 @@ class SimulatedDevice:
             begin_capture=self._begin_capture,
             end_capture=self._end_capture,
             instantiate=lambda where, graph, flags: self._add_handle(
-                self._executables, where, _of(self._graphs, graph)
+                self._executables, where, _find_captured(self._graphs, graph)
             ),
-            launch=lambda executable, stream: self._at(stream).put(*_of(self._executables, executable).jobs),
-            destroy_graph=lambda graph: _of(self._graphs, graph, pop=True).drop(),
-            destroy_executable=lambda executable: _of(self._executables, executable, pop=True).drop(),
+            launch=lambda executable, stream: self._find_stream(stream).put(
+                *_find_captured(self._executables, executable).jobs
+            ),
+            destroy_graph=lambda graph: _find_captured(self._graphs, graph, pop=True).drop(),
+            destroy_executable=lambda executable: _find_captured(self._executables, executable, pop=True).drop(),
             store=store,
             wait_value=self._wait,
             launch_host=self._launch_host,
             prefetch=self._prefetch,
-            matmul=lambda *operands: self._at(operands[-1]).put(lambda: multiply_at(*operands[:-1])),
-            spin=lambda ns, stream: self._at(stream).put(lambda: time.sleep(ns / 1e9)),
+            matmul=lambda *operands: self._find_stream(operands[-1]).put(lambda: multiply_at(*operands[:-1])),
+            spin=lambda ns, stream: self._find_stream(stream).put(lambda: time.sleep(ns / 1e9)),
         )
         self._retained = _RETAIN(self._retain)
         self.stream = self.new_stream()
@@ -258,16 +260,16 @@ class SimulatedDevice:
 
     # the functions that loops call
 
-    def _at(self, stream: int) -> Stream:
+    def _find_stream(self, stream: int) -> Stream:
         if not 1 <= stream <= len(self._streams):
             raise ValueError(f"no stream {stream}")
         return self._streams[stream - 1]
 
     def _copy(self, to: int, source: int, nbytes: int, stream: int) -> None:
-        self._at(stream).put(lambda: ctypes.memmove(to, source, nbytes))
+        self._find_stream(stream).put(lambda: ctypes.memmove(to, source, nbytes))
 
     def _fill(self, to: int, value: int, nbytes: int, stream: int) -> None:
-        self._at(stream).put(lambda: ctypes.memset(to, value, nbytes))
+        self._find_stream(stream).put(lambda: ctypes.memset(to, value, nbytes))
 
     def _prefetch(self, address: int, nbytes: int, where: int, stream: int) -> None:
         """Move pages; while they travel they hold other bytes, so that a reader that does not wait is found out."""
@@ -284,28 +286,28 @@ class SimulatedDevice:
             self.resides[address] = where
 
         leave()
-        self._at(stream).put(arrive)
+        self._find_stream(stream).put(arrive)
 
     def _record(self, event: int, stream: int) -> None:
         def record() -> None:
             self._events[event - 1] = time.perf_counter_ns()
 
-        if self._at(stream).captured is None:
+        if self._find_stream(stream).captured is None:
             self._events[event - 1] = 0
-        self._at(stream).put(record)
+        self._find_stream(stream).put(record)
 
     def _launch_host(self, stream: int, function: int, argument: int) -> None:
         call = _HOST_FUNCTION(function)
-        self._at(stream).put(lambda: call(argument))
+        self._find_stream(stream).put(lambda: call(argument))
 
     def _begin_capture(self, stream: int, mode: int) -> None:
-        self._at(stream).captured = Captured()
+        self._find_stream(stream).captured = Captured()
 
     def _end_capture(self, stream: int, where: int) -> None:
-        captured = self._at(stream).captured
+        captured = self._find_stream(stream).captured
         if captured is None:
             raise RuntimeError("the stream is not captured")
-        self._at(stream).captured = None
+        self._find_stream(stream).captured = None
         self._add_handle(self._graphs, where, captured)
 
     def _add_handle(self, handles: dict[int, Captured], where: int, captured: Captured) -> None:
@@ -315,7 +317,7 @@ class SimulatedDevice:
         _store(where, self._last_handle)
 
     def _retain(self, stream: int, function: int, argument: int | None) -> int:
-        captured = self._at(stream).captured
+        captured = self._find_stream(stream).captured
         if captured is None:
             return 0
         call = _HOST_FUNCTION(function)
@@ -331,7 +333,7 @@ class SimulatedDevice:
                     raise RuntimeError("the gate never opened: a synchronise is missing")
                 time.sleep(0.00005)
 
-        self._at(stream).put(wait)
+        self._find_stream(stream).put(wait)
 
 
 def _allocate(memory: dict[int, NDArray[np.uint8]], nbytes: int) -> int:
@@ -340,7 +342,7 @@ def _allocate(memory: dict[int, NDArray[np.uint8]], nbytes: int) -> int:
     return int(held.ctypes.data)
 
 
-def _of(handles: dict[int, Captured], handle: int, pop: bool = False) -> Captured:
+def _find_captured(handles: dict[int, Captured], handle: int, pop: bool = False) -> Captured:
     """The captured work of a handle. Raises ValueError where it is not one, or not any more."""
     if handle not in handles:
         raise ValueError(f"no graph {handle}: it was destroyed, or never made")

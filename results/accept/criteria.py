@@ -90,10 +90,10 @@ METRICS: Mapping[str, CriterionMetric] = {
 }
 
 
-def _spaced(value: str) -> str:
+def _add_space(value: str) -> str:
     """A value with a space before its unit.
 
-    >>> _spaced("5ms"), _spaced("1.5 GB/s"), _spaced("")
+    >>> _add_space("5ms"), _add_space("1.5 GB/s"), _add_space("")
     ('5 ms', '1.5 GB/s', '')
     """
     return re.sub(r"(?<=[\d.])(?=[A-Za-zµ%])", " ", value)
@@ -112,9 +112,9 @@ class Range:
         """Write the bound in a unit, without one as it was given: ``at most 5 us``."""
         ends = []
         if self.low is not None:
-            ends.append(f"at least {(not unit and _spaced(self.given[0])) or in_unit(self.low, dimension, unit)}")
+            ends.append(f"at least {(not unit and _add_space(self.given[0])) or in_unit(self.low, dimension, unit)}")
         if self.high is not None:
-            ends.append(f"at most {(not unit and _spaced(self.given[1])) or in_unit(self.high, dimension, unit)}")
+            ends.append(f"at most {(not unit and _add_space(self.given[1])) or in_unit(self.high, dimension, unit)}")
         return ", ".join(ends)
 
 

@@ -96,7 +96,7 @@ class LaunchBound:
             looks: number of launches at each round so far, the last one being those of `costs`.
         """
         ordered, n = sorted(self.costs), len(self.costs)
-        to_pass, to_fail = may_miss(rule, questions, looks, self._shared(questions))
+        to_pass, to_fail = may_miss(rule, questions, looks, self._share_error(questions))
         pessimistic = ordered[n - 1 - to_pass] if 0 <= to_pass < n else math.inf
         optimistic = ordered[to_fail] if 0 <= to_fail < n else -math.inf
         word: Word = "PASS" if pessimistic <= self.limit else "FAIL" if optimistic > self.limit else "MARGINAL"
@@ -115,14 +115,14 @@ class LaunchBound:
         """Say how many launches would decide, if the same share of them were beyond the limit."""
         beyond, n = self._beyond, len(self.costs)
         level = rule.spent / (max(1, questions) if 2 * beyond > n else 1)
-        needed = launches_to_decide(min(beyond, n - beyond), n, level, stays_of(self._shared(questions)))
+        needed = launches_to_decide(min(beyond, n - beyond), n, level, stays_of(self._share_error(questions)))
         if needed is not None:
             more = f": raise the suite's most-launches, {rule.most}" if needed > rule.most else ""
             return f"about {needed} launches would decide{more}"
         near = "half of them are beyond the bound" if 2 * beyond == n else "about half of them are beyond the bound"
         return f"no number of launches decides: {near}"
 
-    def _shared(self, questions: int) -> float:
+    def _share_error(self, questions: int) -> float:
         least, most = min(self.costs), max(self.costs)
         beyond = max(0.0, least - self.limit) - max(0.0, self.limit - most)
         return float(shared(self.correlation, beyond, most - least, len(self.costs), questions))
@@ -155,7 +155,7 @@ class NightBound:
     def answer(self, rule: AcceptRule, questions: int, looks: tuple[int, ...]) -> BoundAnswer:
         """Judge the bound once: more launches tonight tell nothing about other nights, so there are no rounds."""
         estimate = one_more_night(self.earlier, self.tonight)
-        decision = decide_by_mean(estimate, self.limit, _once(rule), questions)
+        decision = decide_by_mean(estimate, self.limit, _decide_once(rule), questions)
         nights = len(self.earlier)
         known = nights > 1
         evidence = f"its {nights} nights differ by {_percent(math.expm1(spread_of(self.earlier)))}" if known else ""
@@ -166,14 +166,14 @@ class NightBound:
         if len(self.earlier) == 1:
             return "its baseline is one night, so how much nights differ is unknown"
         over = one_more_night(self.earlier, self.tonight).difference - self.limit
-        alpha = _once(rule).spent / (max(1, questions) if over > 0 else 1)
+        alpha = _decide_once(rule).spent / (max(1, questions) if over > 0 else 1)
         needed = nights_to_decide(spread_of(self.earlier), abs(over), alpha)
         if needed is None:
             return "nights differ too much for one more to decide so near the bound"
         return f"a baseline of about {needed} nights would decide"
 
 
-def _once(rule: AcceptRule) -> AcceptRule:
+def _decide_once(rule: AcceptRule) -> AcceptRule:
     return AcceptRule(rule.launches, rule.launches, rule.confidence, rule.undecided)
 
 

@@ -181,11 +181,11 @@ def close(verdict: CaseVerdict, rule: AcceptRule) -> CaseVerdict:
 
 def has_baseline(case: Case, evidence: Evidence) -> bool:
     """Say whether the baseline has launches of the cell that a case has measured."""
-    measured = _measured(case, evidence)
+    measured = _find_measured(case, evidence)
     return measured is not None and bool(_baseline_rows(measured, evidence))
 
 
-def _measured(case: Case, evidence: Evidence) -> Row | None:
+def _find_measured(case: Case, evidence: Evidence) -> Row | None:
     return next((row for rows in evidence.alone.get(case.cell, {}).values() for row in rows), None)
 
 
@@ -195,7 +195,7 @@ def incomparable(case: Case, evidence: Evidence) -> tuple[Row, Row, tuple[str, .
     Returns:
         The baseline's row, the measured row, and the columns that differ; None where the case has no such problem.
     """
-    measured = _measured(case, evidence)
+    measured = _find_measured(case, evidence)
     if case.criterion.source != "baseline" or measured is None or _baseline_rows(measured, evidence):
         return None
     place = ("benchmark", "size_bytes")
@@ -243,19 +243,19 @@ def _value_of(cost: float, case: Case) -> float:
     return 100 * (ratio - 1) if metric.dimension == "share" else ratio
 
 
-def _of_turn(case: Case, rows: Sequence[Row]) -> float:
+def _cost_of_launch(case: Case, rows: Sequence[Row]) -> float:
     """Log cost of a launch: the mean over its passes, of which only a soak has several."""
     return math.fsum(_row_cost(case, row) for row in rows) / len(rows)
 
 
-def _shown(case: Case, times: Times) -> tuple[tuple[str, float], ...]:
+def _list_shown(case: Case, times: Times) -> tuple[tuple[str, float], ...]:
     return tuple(
-        (str(rows[0]["launch_id"]), _value_of(_of_turn(case, rows), case)) for _, rows in sorted(times.items())
+        (str(rows[0]["launch_id"]), _value_of(_cost_of_launch(case, rows), case)) for _, rows in sorted(times.items())
     )
 
 
 def _logs(case: Case, times: Times) -> list[float]:
-    return [_of_turn(case, rows) for _, rows in sorted(times.items())]
+    return [_cost_of_launch(case, rows) for _, rows in sorted(times.items())]
 
 
 _Asked = tuple[list[Question], tuple[tuple[str, float], ...], str]
@@ -274,10 +274,10 @@ def _contract(case: Case, evidence: Evidence) -> _Asked:
         elif end is not None:
             turned = tuple(-cost for cost in costs)
             questions.append(LaunchBound(turned, -_log_cost(end, case), lambda x: _value_of(-x, case)))
-    return questions, _shown(case, times), ""
+    return questions, _list_shown(case, times), ""
 
 
-def _promise(case: Case, evidence: Evidence) -> _Asked:
+def _ask_for_promise(case: Case, evidence: Evidence) -> _Asked:
     """Ask for what is promised at this size, or else for a part of the link's peak, where rows have one."""
     if case.size in case.criterion.ranges:
         return _contract(case, evidence)
@@ -285,11 +285,11 @@ def _promise(case: Case, evidence: Evidence) -> _Asked:
     costs = tuple(_logs(case, times))
     known = share_of(next(iter(times.values()))[0]) if case.criterion.share else None
     if known is None:
-        return [NoBound(costs, max(costs), lambda x: _value_of(x, case))], _shown(case, times), ""
+        return [NoBound(costs, max(costs), lambda x: _value_of(x, case))], _list_shown(case, times), ""
     share, link = known
     limit = costs[0] + math.log(share / case.criterion.share)
     note = f"{share_text(round(share, 2))} of {link} in the first launch"
-    return [LaunchBound(costs, limit, lambda x: _value_of(x, case))], _shown(case, times), note
+    return [LaunchBound(costs, limit, lambda x: _value_of(x, case))], _list_shown(case, times), note
 
 
 def _baseline_rows(measured: Row, evidence: Evidence) -> list[Row]:
@@ -311,14 +311,14 @@ def _baseline(case: Case, evidence: Evidence) -> _Asked:
         raise CannotJudge(f"the baseline {evidence.baseline_word} is only one launch; at least two are needed")
     _need_equal_counts(case, known, *times.values())
     logs = _logs(case, times)
-    earlier = _by_night(case, known, len(logs))
+    earlier = _cost_by_night(case, known, len(logs))
     question = NightBound(tuple(earlier), median(logs), math.log1p(case.criterion.share), ratio_of)
     launches = counted(len({row["launch_id"] for row in known}), "launch")
     nights = counted(len(earlier), "night")
-    return [question], _shown(case, times), f"baseline {evidence.baseline_word}: {launches} in {nights}"
+    return [question], _list_shown(case, times), f"baseline {evidence.baseline_word}: {launches} in {nights}"
 
 
-def _by_night(case: Case, rows: Sequence[Row], most: int) -> list[float]:
+def _cost_by_night(case: Case, rows: Sequence[Row], most: int) -> list[float]:
     """Log cost of each night of a baseline, the median of its launches.
 
     Of each night at most `most` launches count, the first ones: the median of more would differ less from night to
@@ -329,7 +329,9 @@ def _by_night(case: Case, rows: Sequence[Row], most: int) -> list[float]:
     for row in rows:
         of_night = launches.setdefault(nights[str(row["run_id"])], {})
         of_night.setdefault((start_of(row), str(row["launch_id"])), []).append(row)
-    return [median([_of_turn(case, own[key]) for key in sorted(own)[:most]]) for _, own in sorted(launches.items())]
+    return [
+        median([_cost_of_launch(case, own[key]) for key in sorted(own)[:most]]) for _, own in sorted(launches.items())
+    ]
 
 
 def start_of(row: Row) -> datetime:
@@ -355,7 +357,7 @@ def _lower_bound(case: Case, evidence: Evidence) -> _Asked:
     if efficiency >= OFFLOAD:
         note += "; faster than messages between ranks can be: offload"
     question = LaunchBound(costs, -math.log(case.criterion.share), lambda x: ratio_of(-x))
-    return [question], _shown(case, times), note
+    return [question], _list_shown(case, times), note
 
 
 def _guideline(case: Case, evidence: Evidence) -> _Asked:
@@ -366,22 +368,22 @@ def _guideline(case: Case, evidence: Evidence) -> _Asked:
             sides[dict(row.get("parameters") or {})["side"]].setdefault(turn, []).append(row)
     left, right = (sides[side] for side in SIDES)
     lacking = f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}"
-    return _paired(case, left, right, lacking)
+    return _pair(case, left, right, lacking)
 
 
 def _interference(case: Case, evidence: Evidence) -> _Asked:
     alone, beside = _rows(case, evidence.alone), _rows(case, evidence.beside, " beside another job")
-    return _paired(case, beside, alone, "no launch was made both alone and beside another job")
+    return _pair(case, beside, alone, "no launch was made both alone and beside another job")
 
 
-def _paired(case: Case, costly: Times, usual: Times, lacking: str) -> _Asked:
+def _pair(case: Case, costly: Times, usual: Times, lacking: str) -> _Asked:
     shared = sorted(set(costly) & set(usual))
     if not shared:
         raise CannotJudge(lacking)
     _need_equal_counts(case, *usual.values(), *costly.values())
-    costs = tuple(_of_turn(case, costly[turn]) - _of_turn(case, usual[turn]) for turn in shared)
+    costs = tuple(_cost_of_launch(case, costly[turn]) - _cost_of_launch(case, usual[turn]) for turn in shared)
     question = LaunchBound(costs, math.log1p(case.criterion.share), ratio_of)
-    return [question], _shown(case, {turn: costly[turn] for turn in shared}), ""
+    return [question], _list_shown(case, {turn: costly[turn] for turn in shared}), ""
 
 
 def _drift(case: Case, evidence: Evidence) -> _Asked:
@@ -393,7 +395,7 @@ def _drift(case: Case, evidence: Evidence) -> _Asked:
         raise CannotJudge(f"too few for a drift: {counted(len(longest), 'pass')}; 3 or more, with a longer repeat-for")
     estimate, note = drift(series)
     question = MeanBound(estimate, math.log1p(case.criterion.share), ratio_of)
-    return [question], _shown(case, times), f"{counted(sum(map(len, series)), 'pass')}{note}"
+    return [question], _list_shown(case, times), f"{counted(sum(map(len, series)), 'pass')}{note}"
 
 
 _ASK: Mapping[str, Callable[[Case, Evidence], _Asked]] = {
@@ -403,5 +405,5 @@ _ASK: Mapping[str, Callable[[Case, Evidence], _Asked]] = {
     "guideline": _guideline,
     "interference": _interference,
     "drift": _drift,
-    "promise": _promise,
+    "promise": _ask_for_promise,
 }

@@ -32,7 +32,7 @@ class AcceptOutcome:
 
 def ended_acceptances(store: Path) -> list[AcceptOutcome]:
     """The acceptances of a store that were judged, in the order of time."""
-    ended = (_ended(path) for path in (store / FOLDER).glob("*.jsonl"))
+    ended = (_read_end(path) for path in (store / FOLDER).glob("*.jsonl"))
     return sorted((outcome for outcome in ended if outcome), key=lambda outcome: (outcome.done, outcome.run_id))
 
 
@@ -52,7 +52,7 @@ def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: 
     ]
 
 
-def _ended(path: Path) -> AcceptOutcome | None:
+def _read_end(path: Path) -> AcceptOutcome | None:
     """Read the last line of a log that says how the acceptance ended."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

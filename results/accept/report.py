@@ -261,7 +261,7 @@ def _short_note(verdict: CaseVerdict, footnotes: Mapping[str, str]) -> str:
     return "; ".join(footnotes.get(remark, remark) for remark in _remarks(verdict))
 
 
-def _undecided(acceptance: AcceptReport, strict: bool) -> list[str]:
+def _explain_undecided(acceptance: AcceptReport, strict: bool) -> list[str]:
     """Say what the exit code means where criteria are undecided."""
     left, code = acceptance.counts["MARGINAL"], exit_code(acceptance, strict)
     if not left or code not in (OK, INCONCLUSIVE):
@@ -333,7 +333,7 @@ def document_of(acceptance: AcceptReport, strict: bool = False) -> Document:
                 in_terminal=False,
             ),
         ),
-        notes=[f"{mark} {remark}" for remark, mark in footnotes.items()] + _undecided(acceptance, strict),
+        notes=[f"{mark} {remark}" for remark, mark in footnotes.items()] + _explain_undecided(acceptance, strict),
         details=[f"retests of {verdict.case.name}: {_retests(verdict)}" for verdict in retested],
         problems=_problems(acceptance),
         cases=_cases(acceptance, strict),

@@ -89,7 +89,7 @@ def models(rows: Sequence[TimedRow], messages: Sequence[TimedRow] = ()) -> list[
     """
     if all(row["metric"] != "latency" for row in rows):
         raise UsageError(f"{rows[0]['benchmark']} measures {rows[0]['metric']}, and a model is of times: see latency")
-    groups = [group for group in _of_one_side(rows, (*ALIKE, VERSION)) if group[0]["metric"] == "latency"]
+    groups = [group for group in _group_by_side(rows, (*ALIKE, VERSION)) if group[0]["metric"] == "latency"]
     enough = [group for group in groups if len({row["size_bytes"] for row in group}) >= LEAST]
     if not enough:
         most = max(len({row["size_bytes"] for row in group}) for group in groups)
@@ -97,14 +97,14 @@ def models(rows: Sequence[TimedRow], messages: Sequence[TimedRow] = ()) -> list[
     return sorted((_model(group, messages) for group in enough), key=lambda model: -len(model.cells))
 
 
-def scaled(rows: Sequence[TimedRow], ranks: int) -> list[ScaledTimes]:
+def predict_at_ranks(rows: Sequence[TimedRow], ranks: int) -> list[ScaledTimes]:
     """Predict the time of every size at a number of ranks from rows at other numbers.
 
     Raises:
         UsageError: no size can be predicted (:func:`~omb_py.results.statistics.rank_scaling.predict`).
     """
     predictions, refused = [], None
-    for group in _of_one_side(rows, tuple(name for name in ALIKE if name not in RANKED)):
+    for group in _group_by_side(rows, tuple(name for name in ALIKE if name not in RANKED)):
         sizes: dict[int, Prediction] = {}
         known: set[int] = set()
         for size in sorted({row["size_bytes"] or 0 for row in group}):
@@ -205,7 +205,7 @@ def grouped(rows: Sequence[TimedRow], names: Sequence[str]) -> list[list[TimedRo
     return list(groups.values())
 
 
-def _of_one_side(rows: Sequence[TimedRow], names: Sequence[str]) -> list[list[TimedRow]]:
+def _group_by_side(rows: Sequence[TimedRow], names: Sequence[str]) -> list[list[TimedRow]]:
     """Group rows as :func:`grouped`, and keep the sides of comparisons apart."""
     groups: dict[object, list[TimedRow]] = {}
     for number, group in enumerate(grouped(rows, names)):

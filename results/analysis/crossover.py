@@ -104,13 +104,13 @@ def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], Side | Non
         if len({statistic_of(row) for several in sides.values() for row in several}) > 1:
             continue
         if counts == {1}:
-            best[place] = _lowest({side: several[0] for side, several in sides.items()})
+            best[place] = _find_lowest({side: several[0] for side, several in sides.items()})
         elif 1 not in counts:
             launches[place] = {side: [time_of(row) or 0.0 for row in several] for side, several in sides.items()}
     return best | fastest_of(launches)
 
 
-def _lowest(launches: Mapping[Side, Row]) -> Side | None:
+def _find_lowest(launches: Mapping[Side, Row]) -> Side | None:
     """Find whose interval of the median within its one launch lies below all others."""
     ranges = {side: _range(row) for side, row in launches.items()}
     first, second, *_ = sorted(ranges, key=lambda side: ranges[side][1])

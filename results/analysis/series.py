@@ -85,7 +85,7 @@ def rows_of(
             f"no cell of {benchmark} in {place!r} was timed, but for pairs of nodes by omb-py links: {measure}"
         )
     wanted = filters_text(filters) or "any values"
-    raise UsageError(f"no cell of {benchmark} with {wanted} in {place!r}: {_near(store, benchmark, filters)}")
+    raise UsageError(f"no cell of {benchmark} with {wanted} in {place!r}: {_find_near(store, benchmark, filters)}")
 
 
 def check_measured(store: str | Path, benchmark: str) -> None:
@@ -171,7 +171,7 @@ def _series(rows: Sequence[TimedRow]) -> Series:
     return Series(facts, tuple(points))
 
 
-def _near(store: str | Path, benchmark: str, filters: Mapping[str, Any]) -> str:
+def _find_near(store: str | Path, benchmark: str, filters: Mapping[str, Any]) -> str:
     """Name the nearest value that exists for the first filter that no cell meets."""
     for name, value in filters.items():
         if isinstance(value, Mapping):

@@ -16,7 +16,7 @@ import numpy as np
 
 from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
-from omb_py.results.analysis.cost_model import ALIKE, RANKED, grouped, launch_time, scaled
+from omb_py.results.analysis.cost_model import ALIKE, RANKED, grouped, launch_time, predict_at_ranks
 from omb_py.results.analysis.series import TimedRow
 from omb_py.results.statistics.curve_fit import LEAST, Curve, fit
 from omb_py.results.statistics.rank_scaling import FURTHEST
@@ -199,11 +199,11 @@ class Curves:
     def _find(self, ask: Ask, ranks: int) -> SizeSweep | float:
         rows = [row for row in self.rows if self._is_of(row, ask)]
         try:
-            return self._of(ask, ranks, [row for row in rows if row["launch_id"] in self.launches])
+            return self._find_curve(ask, ranks, [row for row in rows if row["launch_id"] in self.launches])
         except NoModel:
-            return self._of(ask, ranks, rows)
+            return self._find_curve(ask, ranks, rows)
 
-    def _of(self, ask: Ask, ranks: int, own: Sequence[TimedRow]) -> SizeSweep | float:
+    def _find_curve(self, ask: Ask, ranks: int, own: Sequence[TimedRow]) -> SizeSweep | float:
         here = [part for part in grouped(own, ALIKE) if part[0]["ranks"] == ranks and self._placed(part[0], ranks)]
         if ask.benchmark.removeprefix("i") == "barrier" and here:
             return float(launch_time(max(here, key=lambda part: _liking(part, ask)))[0])
@@ -223,7 +223,7 @@ class Curves:
         if not parts or ask.benchmark in (MESSAGES, WRITES):
             raise NoModel("not measured")
         try:
-            (scaling,) = scaled(max(parts, key=lambda part: _liking(part, ask)), ranks)
+            (scaling,) = predict_at_ranks(max(parts, key=lambda part: _liking(part, ask)), ranks)
         except UsageError as error:
             raise NoModel(str(error)) from None
         if len(scaling.sizes) < LEAST:
@@ -256,7 +256,7 @@ def _liking(rows: Sequence[TimedRow], ask: Ask) -> tuple[object, ...]:
     return (*alike, len(_sizes(rows)), max(str(row["started_at"]) for row in rows))
 
 
-def measured(rows: Sequence[Row]) -> dict[str, float]:
+def median_metrics(rows: Sequence[Row]) -> dict[str, float]:
     """Compute each metric of a step as the median over its rows, one row a launch."""
     names = dict.fromkeys(name for row in rows for name in row["metrics"] or {})
     return {name: median(row["metrics"][name] for row in rows if name in (row["metrics"] or {})) for name in names}
@@ -284,7 +284,7 @@ def _times_of(metrics: Mapping[str, float]) -> dict[str, float]:
     return {**times, ALL: sum(times.values())} if times else {}
 
 
-def beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[PredictionLine]:
+def put_beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[PredictionLine]:
     """Put the predicted time of each row of the table of calls, and of all calls, beside the measured one.
 
     Args:
@@ -304,7 +304,7 @@ def as_json(prediction: Predicted, times: Mapping[str, Observed]) -> dict[str, o
             "launches": line.observed.launches if line.observed else 0,
             "launches_differ_by": line.observed and line.observed.floor,
         }
-        for line in beside(prediction, times)
+        for line in put_beside(prediction, times)
     ]
     missing = [{name: getattr(gap, name) for name in Missing.__slots__} for gap in prediction.missing]
     return {"lines": lines, "missing": missing, "scaled": list(prediction.ranks_scaled)}

@@ -98,7 +98,7 @@ def _notes(report: GuidelineReport) -> list[str]:
         f"{1 + rules.delta:g}; violated, holds: where the median is, by this number and by a guarded mean, both with "
         f"Holm's correction, at {share_text(rules.alpha)} for the whole report of {len(report.judged)} cells"
     )
-    few = max((_missing(report, cell) for cell in report.judged), default=0)
+    few = max((_count_missing(report, cell) for cell in report.judged), default=0)
     if few:
         lines.append(
             f"unclear with fewer than {few} launches in a round: so few cannot show where the medians of all its cells "
@@ -121,7 +121,7 @@ def _notes(report: GuidelineReport) -> list[str]:
     return lines
 
 
-def _missing(report: GuidelineReport, cell: JudgedGuideline) -> int:
+def _count_missing(report: GuidelineReport, cell: JudgedGuideline) -> int:
     """Launches that the family of an unclear cell needs in its last round; 0 if it had them or is not unclear."""
     rules, family = report.rules, sum(other.round >= cell.round for other in report.judged)
     few = fewest(rules.alpha, rules.rounds, family)

@@ -75,18 +75,18 @@ class _Outcomes:
     times: list[Floats] = field(default_factory=list)
     """For each launch logs of the times of its groups."""
 
-    def _usual(self) -> Floats:
+    def _find_usual(self) -> Floats:
         """For each launch log of the time of its usual group."""
         return np.array([np.sort(times)[int(_USUAL * (len(times) - 1))] for times in self.times])
 
-    def _over(self) -> list[Floats]:
+    def _subtract_usual(self) -> list[Floats]:
         """Logs of the time of each group over the usual one of its launch."""
-        return [times - usual for times, usual in zip(self.times, self._usual(), strict=True)]
+        return [times - usual for times, usual in zip(self.times, self._find_usual(), strict=True)]
 
     @property
     def limit(self) -> float:
         """Log of the ratio from which a group counts as slow."""
-        over = self._over()
+        over = self._subtract_usual()
         off = [own - np.median(own) for own in over if len(own) >= _MANY]
         if not off:  # few groups show their noise together only
             few = np.concatenate([own for own in over if len(own) > 2] or [np.zeros(1)])
@@ -100,19 +100,19 @@ class _Outcomes:
         if not self.times:
             return []
         limit, states = self.limit, []
-        for of_item, own, is_hidden in zip(self.of_item, self._over(), self._hidden(), strict=True):
+        for of_item, own, is_hidden in zip(self.of_item, self._subtract_usual(), self._find_hidden(), strict=True):
             slow = own > limit
             # a launch in which most are slow has no usual group: another job beside, or a bad draw for most
             if np.mean(slow) <= 0.5:
                 states.append((of_item, np.where(slow, 1, -1 if is_hidden else 0)))
         return states
 
-    def _hidden(self) -> NDArray[np.bool_]:
+    def _find_hidden(self) -> NDArray[np.bool_]:
         """Whether a slow group may be hidden, for each launch: its few groups all took longer than in most launches.
 
         Another job that slows the healthy one of two groups makes them equal.
         """
-        usual = self._usual()
+        usual = self._find_usual()
         off = usual - np.median(usual)
         few = np.array([len(times) < _MANY for times in self.times], np.bool_)
         hidden: NDArray[np.bool_] = few & (off > max(math.log1p(SLOWER), _SIGMA * float(np.median(np.abs(off)))))
@@ -193,8 +193,8 @@ class Isolation:
 
     def _split_across(self) -> Split:
         """Two halves of the switches, or of the nodes; nodes that are slow themselves rest."""
-        of_item = max((self._halves() for _ in range(_CANDIDATES)), key=self._information)
-        healthy = [self._random.permutation([n for n in own if n not in self._named]) for own in self._of_items()]
+        of_item = max((self._draw_halves() for _ in range(_CANDIDATES)), key=self._count_information)
+        healthy = [self._random.permutation([n for n in own if n not in self._named]) for own in self._list_items()]
         sizes = [sum(len(healthy[item]) for item in np.flatnonzero(of_item == k)) for k in (0, 1)]
         size = min(sizes)
         chosen = [_round_robin([healthy[item] for item in np.flatnonzero(of_item == k)], size) for k in (0, 1)]
@@ -204,19 +204,19 @@ class Isolation:
                 rest.append(half.pop())
         return Split(tuple(tuple(sorted(half)) for half in chosen), tuple(sorted(rest)))
 
-    def _of_items(self) -> list[tuple[int, ...]]:
+    def _list_items(self) -> list[tuple[int, ...]]:
         return self.switches or [(node,) for node in range(self.nodes)]
 
-    def _halves(self) -> Ints:
+    def _draw_halves(self) -> Ints:
         """The half of each item, drawn by chance; -1: none."""
-        usable = [k for k, own in enumerate(self._of_items()) if any(node not in self._named for node in own)]
+        usable = [k for k, own in enumerate(self._list_items()) if any(node not in self._named for node in own)]
         order = self._random.permutation(usable)
         size = len(order) // 2
         of_item = np.full(self._items, -1, np.intp)
         of_item[order[: 2 * size]] = np.repeat((0, 1), size)
         return of_item
 
-    def _information(self, of_item: Ints) -> float:
+    def _count_information(self, of_item: Ints) -> float:
         """Entropy of which group is slow."""
         inside = self._groups_of_causes(of_item)
         mass = np.bincount(inside + 1, self._posterior, minlength=2)
@@ -271,7 +271,9 @@ class Isolation:
         """How likely each cause is, of which there is at most one."""
         pairs = len(self._pairs[0])
         prior = np.repeat([0.5, 0.25 / max(self._items, 1), 0.25 / max(pairs, 1)], [1, self._items, pairs])
-        resting = np.array([all(node in self._named for node in own) for own in self._of_items()[: self._items]], bool)
+        resting = np.array(
+            [all(node in self._named for node in own) for own in self._list_items()[: self._items]], bool
+        )
         gone = np.concatenate([[False], resting, resting[self._pairs[0]] | resting[self._pairs[1]]])
         weights = np.where(gone, -np.inf, np.log(prior))
         # of a group that is not slow, one that is, and one of which it is not known

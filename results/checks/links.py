@@ -236,7 +236,7 @@ def judge(
     noise = _Spread(error, (len(passes) - 1) * pairs)
     groups = int(effects.groups.max()) + 1
     left = max(1, pairs - n - (groups * (groups + 1) // 2 - 1))
-    between = _shrunk(_Spread(spread(effects.link) * pairs / left, _TOLD * left), noise)
+    between = _shrink(_Spread(spread(effects.link) * pairs / left, _TOLD * left), noise)
     link_limit = _limit((noise, between), delta, alpha, looked[1])
     # a node's effect holds the noise of its n - 1 links and their differences, and the differences between nodes
     shrink = _MEDIAN / math.sqrt(n - 1)
@@ -247,8 +247,8 @@ def judge(
         effects,
         float(node_limit),
         float(link_limit),
-        _beyond(effects.node, node_limit),
-        _beyond(effects.link, link_limit),
+        _find_beyond(effects.node, node_limit),
+        _find_beyond(effects.link, link_limit),
     )
 
 
@@ -260,7 +260,7 @@ class _Spread:
     freedom: float
 
 
-def _shrunk(between: _Spread, noise: _Spread) -> _Spread:
+def _shrink(between: _Spread, noise: _Spread) -> _Spread:
     """Spread between links, drawn towards their noise where it is estimated from few links."""
     if noise.freedom == 0:
         return between
@@ -277,7 +277,7 @@ def _limit(spreads: Sequence[_Spread], delta: float, alpha: float, count: int) -
     return max(math.log1p(delta), *chance)
 
 
-def _beyond(values: Floats, limit: float) -> Ints:
+def _find_beyond(values: Floats, limit: float) -> Ints:
     columns = np.flatnonzero(values > limit)
     return columns[np.argsort(-values[columns], kind="stable")]
 
@@ -298,11 +298,11 @@ def suspects(
     slow = []
     for metric, passes in sweep.items():
         judged = judge(passes, n, DELTAS[metric], share, fresh=fresh)
-        slow += [*_named(judged, n, metric), *_slow_groups(judged.values, judged.effects.groups, metric, hosts)]
+        slow += [*_name_suspects(judged, n, metric), *_slow_groups(judged.values, judged.effects.groups, metric, hosts)]
     return sorted(slow, key=lambda suspect: -suspect.slower)
 
 
-def _named(judged: JudgedLinks, n: int, metric: str) -> list[Suspect]:
+def _name_suspects(judged: JudgedLinks, n: int, metric: str) -> list[Suspect]:
     first, second = pair_ends(n)
     nodes = [
         Suspect("node", (int(i),), metric, math.exp(judged.effects.node[i]), math.exp(judged.node_limit))
@@ -360,12 +360,14 @@ def _gap_of(
     return gap, max(math.log1p(DELTAS[metric]), LEAST_GAP, _SURE * deviation * error)
 
 
-def _sample(suspect: Suspect) -> tuple[int, ...]:
+def _choose_sample(suspect: Suspect) -> tuple[int, ...]:
     """The ends that are measured again; of a group as many as show it."""
     return suspect.ends[:_OF_GROUP]
 
 
-def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 32, beside: int = 8) -> tuple[int, ...]:
+def choose_again(
+    suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 32, beside: int = 8
+) -> tuple[int, ...]:
     """Choose the nodes of the repeat: the ends of the suspects, and other nodes that looked like the rest.
 
     So every suspect meets other partners, and they are enough to show what is usual.
@@ -379,8 +381,8 @@ def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 
     """
     ends: dict[int, None] = {}
     for suspect in suspected:
-        if len({*ends, *_sample(suspect)}) <= most:
-            ends |= dict.fromkeys(_sample(suspect))
+        if len({*ends, *_choose_sample(suspect)}) <= most:
+            ends |= dict.fromkeys(_choose_sample(suspect))
     strange = np.max([np.abs(effect.node) / max(spread(effect.node), 1e-12) for effect in effects], axis=0)
     calm = [int(i) for i in np.argsort(strange, kind="stable") if int(i) not in ends]
     return tuple(sorted([*ends, *calm[: max(beside, len(ends))]]))
@@ -406,7 +408,7 @@ def confirm(
         again are left out.
     """
     place = {node: k for k, node in enumerate(members)}
-    repeated = [suspect for suspect in suspected if all(end in place for end in _sample(suspect))]
+    repeated = [suspect for suspect in suspected if all(end in place for end in _choose_sample(suspect))]
     share = alpha / max(1, len(repeated))
     outcomes: dict[Suspect, Suspect | None] = {}
     judged = {
@@ -473,13 +475,13 @@ def groups_of(values: Floats, n: int) -> Ints:
     grid, best = square(values, n, 0.0), whole
     for count in range(2, min(MOST_GROUPS, n // 2) + 1):
         cut = scipy.cluster.hierarchy.fcluster(tree, count, "maxclust")
-        groups = _without_single_nodes(cut.astype(np.intp), grid)
+        groups = _absorb_single_nodes(cut.astype(np.intp), grid)
         if groups.max() > best.max() and _stands_apart(groups, grid):
             best = groups
     return best
 
 
-def _without_single_nodes(labels: Ints, grid: Floats) -> Ints:
+def _absorb_single_nodes(labels: Ints, grid: Floats) -> Ints:
     """Put nodes that are alone with the group to which their links are the fastest, and number the groups from 0."""
     names, sizes = np.unique(labels, return_counts=True)
     kept = names[sizes > 1]

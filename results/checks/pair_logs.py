@@ -97,7 +97,7 @@ class _PairTimes:
     read: int = 0
 
     def pairs(self, what: _Measured) -> set[Pair]:
-        return {_ordered(pair) for pair in self.times[what]}
+        return {_order(pair) for pair in self.times[what]}
 
 
 def read_pairs(
@@ -125,11 +125,11 @@ def read_pairs(
                 if name == source:
                     raise UsageError(f"{name}: {error}") from None
                 found.left_out.append(f"{name}: {error}")
-    chosen = _chosen(found, small, large)
+    chosen = _choose(found, small, large)
     if not chosen:
         why = f", as {found.left_out[0]}" if found.left_out else ""
         raise UsageError(f"no log of a pair of nodes in {', '.join(sources)}{why}")
-    nodes, lacking = _complete(found, list(chosen.values()))
+    nodes, lacking = _select_complete(found, list(chosen.values()))
     if len(nodes) < links.LEAST:
         why = "; ".join([*lacking[:1], *found.left_out[:1]]) or "add logs"  # a gap may be a log that was not read
         raise UsageError(f"fewer than {links.LEAST} nodes have a log of every pair of them: {why}")
@@ -154,22 +154,22 @@ def _read(name: str, names: PairNames, found: _PairTimes) -> None:
         if ends[0] == ends[1]:
             raise UsageError(f"both nodes are {ends[0]}")
         found.tools[" ".join(filter(None, (table.source, table.version)))] = None
-        found.files.setdefault(_ordered(ends), name)
+        found.files.setdefault(_order(ends), name)
         found.read += 1
         for row in table.rows:
-            if (what := _measured(row)) and row["value"] > 0:
+            if (what := _read_measured(row)) and row["value"] > 0:
                 time = what.size / row["value"] if what.is_rate else row["value"]
                 found.times.setdefault(what, {}).setdefault(ends, []).append(time)
 
 
-def _measured(row: ImportedRow) -> _Measured | None:
+def _read_measured(row: ImportedRow) -> _Measured | None:
     size, unit = row.get("size_bytes"), row.get("unit")
     if not row.get("value") or row.get("in_place") or unit not in ("us", "MB/s") or (unit == "MB/s" and not size):
         return None
     return _Measured(row["benchmark"], size or 0, unit == "MB/s")
 
 
-def _chosen(found: _PairTimes, small: int, large: int) -> dict[str, _Measured]:
+def _choose(found: _PairTimes, small: int, large: int) -> dict[str, _Measured]:
     """What is the latency and what the bandwidth: what most pairs have, then the size that is nearest."""
 
     def best(those: Iterable[_Measured], size: int) -> _Measured | None:
@@ -188,7 +188,7 @@ def _chosen(found: _PairTimes, small: int, large: int) -> dict[str, _Measured]:
     return {metric: what for metric, what in chosen.items() if what and 2 * len(found.pairs(what)) > most}
 
 
-def _complete(found: _PairTimes, chosen: Sequence[_Measured]) -> tuple[list[str], list[str]]:
+def _select_complete(found: _PairTimes, chosen: Sequence[_Measured]) -> tuple[list[str], list[str]]:
     """The nodes of which every pair was measured, and what the others lack: those with the most gaps are left out."""
     nodes = sorted({node for what in chosen for pair in found.times[what] for node in pair}, key=natural_key)
     measured = {what: found.pairs(what) for what in chosen}
@@ -199,7 +199,7 @@ def _complete(found: _PairTimes, chosen: Sequence[_Measured]) -> tuple[list[str]
             for what in chosen
             for i, a in enumerate(nodes)
             for b in nodes[i + 1 :]
-            if (pair := _ordered((a, b))) not in measured[what]
+            if (pair := _order((a, b))) not in measured[what]
         ]
         if not gaps:
             return nodes, lacking
@@ -213,7 +213,7 @@ def _complete(found: _PairTimes, chosen: Sequence[_Measured]) -> tuple[list[str]
 def _table(found: _PairTimes, chosen: Mapping[str, _Measured], nodes: Sequence[str]) -> PairTable:
     """The launches of every pair; of a bandwidth with logs of both orders the slower direction counts."""
     place = {node: number for number, node in enumerate(nodes)}
-    of_pair = {metric: _ways(found.times[what], what, place) for metric, what in chosen.items()}
+    of_pair = {metric: _split_ways(found.times[what], what, place) for metric, what in chosen.items()}
     launches = min(len(times) for pairs in of_pair.values() for ways in pairs.values() for times in ways if times)
     table = PairTable(tuple(range(len(nodes))), [1] * launches, hosts=list(nodes))
     for metric, what in chosen.items():
@@ -229,7 +229,7 @@ def _table(found: _PairTimes, chosen: Mapping[str, _Measured], nodes: Sequence[s
     return table
 
 
-def _ways(
+def _split_ways(
     times: Mapping[Pair, Sequence[float]], what: _Measured, place: Mapping[str, int]
 ) -> dict[tuple[int, int], tuple[list[float], list[float]]]:
     """Two nodes -> what their logs say, there and back; one list where there is no direction."""
@@ -254,7 +254,7 @@ def _notes(found: _PairTimes, chosen: Mapping[str, _Measured], sweep: PairSweep,
         notes += [*one[:_NOTED], *([f"{len(one) - _NOTED} more {more}"] if len(one) > _NOTED else [])]
     if sweep.suspects:
         effects = [links.take_apart(links.usual_value(v, table.fresh)[0], len(nodes)) for v in table.units.values()]
-        hosts = ",".join(nodes[member] for member in links.again(sweep.suspects, effects))
+        hosts = ",".join(nodes[member] for member in links.choose_again(sweep.suspects, effects))
         words = f"omb-py links --hosts {hosts}{_options(found, chosen)}"
         notes.append(f"nothing was measured: to confirm or clear what may be slow, {words}")
     return notes
@@ -269,5 +269,5 @@ def _options(found: _PairTimes, chosen: Mapping[str, _Measured]) -> str:
     return words
 
 
-def _ordered(pair: Pair) -> Pair:
+def _order(pair: Pair) -> Pair:
     return min(pair), max(pair)

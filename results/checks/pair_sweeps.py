@@ -370,7 +370,7 @@ def headline(sweep: PairSweep) -> str:
     """Sum up in one line what is slow, and what may be: ``8 nodes, 28 links: node2 is slow (latency +50 %)``."""
     pairs = len(sweep.names) * (len(sweep.names) - 1) // 2
     found = subjects(sweep)
-    slow, left = ([_worded(one) for one in found if one["state"] == state] for state in ("confirmed", "suspect"))
+    slow, left = ([_describe(one) for one in found if one["state"] == state] for state in ("confirmed", "suspect"))
     maybe = f"suspect, not yet repeated: {listed(left, _SHOWN)}" if left else ""
     verdict = "; ".join(filter(None, (", ".join(slow), maybe))) or "nothing is slow"
     if not sweep.judged:
@@ -395,7 +395,7 @@ def _names(subjects: Sequence[Subject]) -> str:
     return ", ".join(subject["name"] for subject in subjects)
 
 
-def _worded(subject: Subject) -> str:
+def _describe(subject: Subject) -> str:
     slow = {metric: m["slower"] for metric, m in subject["metrics"].items() if m["state"] == subject["state"]}
     times = ", ".join(f"{metric} {_times(metric, factor)}" for metric, factor in slow.items())
     is_slow = "is slow" if subject["state"] == "confirmed" else "may be slow"

@@ -80,8 +80,8 @@ def differences(
         if values[0] != values[1] and (same_library or name not in _REPEATED):
             diffs.append(_difference(_title(name), values))
     named_already = {difference.what for difference in diffs}
-    diffs += [request for request in _asked(base, new, rows) if request.what not in named_already]
-    diffs += _mapped(base, new)
+    diffs += [request for request in _list_asked(base, new, rows) if request.what not in named_already]
+    diffs += _list_mapped(base, new)
     return sorted(diffs, key=_sort_key)
 
 
@@ -129,7 +129,7 @@ def _facts(provenances: Iterable[Provenance]) -> dict[str, set[str]]:
     return out
 
 
-def _asked(
+def _list_asked(
     base: Iterable[Provenance], new: Iterable[Provenance], rows: Sequence[Mapping[str, object]] | None
 ) -> list[EnvironmentDifference]:
     """List what a comparison set differently on its two sides: variables, options, modules, and for programs packages.
@@ -177,10 +177,10 @@ def _sort_key(difference: EnvironmentDifference) -> tuple[int, str]:
 
 def _difference(fact: str, values: Sequence[set[str]]) -> EnvironmentDifference:
     none = {"variable": _NOT_SET, "option": "not given"}.get(fact.partition(" ")[0], "none")
-    return EnvironmentDifference(fact, *(_text(side) or none for side in _from_difference(values)))
+    return EnvironmentDifference(fact, *(_text(side) or none for side in _strip_common_start(values)))
 
 
-def _from_difference(values: Sequence[set[str]]) -> Sequence[set[str]]:
+def _strip_common_start(values: Sequence[set[str]]) -> Sequence[set[str]]:
     """Two long texts without the words with which both begin, so that what differs is not cut off."""
     texts = [text for side in values for text in side]
     if not all(len(side) == 1 for side in values) or max(map(len, texts)) <= _LONG:
@@ -202,7 +202,7 @@ def _short(value: str) -> str:
     return f"{value[: end if end > 0 else _LONG]} …"
 
 
-def _mapped(base: Sequence[Provenance], new: Sequence[Provenance]) -> list[EnvironmentDifference]:
+def _list_mapped(base: Sequence[Provenance], new: Sequence[Provenance]) -> list[EnvironmentDifference]:
     """Find shared objects of the same name but of another build, which versions and variables do not show."""
     sides = [_libraries(base), _libraries(new)]
     names = [n for n in sides[0] if n in sides[1] and len(sides[0][n]) == len(sides[1][n]) == 1]

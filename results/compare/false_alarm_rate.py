@@ -51,7 +51,7 @@ def keep(report: CompareReport, store: Path) -> Path:
     return path
 
 
-def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, Any]]:
+def read_kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, Any]]:
     """Read the reports of a store as :func:`omb_py.results.compare.report.as_dict` wrote them, oldest first.
 
     Args:
@@ -60,7 +60,7 @@ def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, An
     """
     for path in report_files(store):
         try:
-            report = _checked(json.loads(path.read_text(encoding="utf-8")))
+            report = _check(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             if on_skip is not None:
                 on_skip(path, f"not a report of omb-py compare ({first_line(error)})")
@@ -68,7 +68,7 @@ def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, An
         yield report
 
 
-def _checked(report: Any) -> Mapping[str, Any]:
+def _check(report: Any) -> Mapping[str, Any]:
     """Check and copy the parts of a report that every reader needs; any error means that it is no report."""
     if report["kind"] not in (COMPARE, AA):
         raise ValueError(f"a report of kind {report['kind']!r}")
@@ -85,7 +85,7 @@ def _checked(report: Any) -> Mapping[str, Any]:
 def site_rate(store: Path) -> SiteRate:
     """Count the A/A reports of a store; other files are skipped."""
     reports = alarmed = cells = alarms = 0
-    for report in kept(store):
+    for report in read_kept(store):
         if report["kind"] != AA:
             continue
         counts = report["verdicts"]

@@ -107,7 +107,7 @@ class Interleaved(Generic[Key]):
         count = len(self._keys)
         direction, adjusted = np.zeros(count, dtype=np.intp), np.ones(count)
         for look in range(1, int(made.max()) + 1):
-            rotations, differences = self._pooled(look)
+            rotations, differences = self._pool(look)
             share = SPENDING[self._declared - 1][look - 1]
             asked = (made >= look) & (direction == 0) & (rotations.counts >= fewest_pairs(share * self._alpha))
             exchanged = cache(partial(Rotations, differences, self._kinds, self._floors, exchanges))
@@ -115,7 +115,7 @@ class Interleaved(Generic[Key]):
             direction = np.where(asked, found.direction, direction)
             adjusted = np.where(asked, np.minimum(adjusted, found.adjusted / share), adjusted)
         errors, freedom = rotations.errors(np.arange(count))
-        strict = self._strict(rotations, freedom)
+        strict = self._find_strict_level(rotations, freedom)
         outcomes = {}
         for place, key in enumerate(self._keys):
             pairs = int(rotations.counts[place])
@@ -137,7 +137,7 @@ class Interleaved(Generic[Key]):
             outcomes[key] = QuestionOutcome(estimate, shown, interval, p, self._alpha, strict, int(made[place]))
         return outcomes
 
-    def _pooled(self, looks: int) -> tuple[Rotations, Array]:
+    def _pool(self, looks: int) -> tuple[Rotations, Array]:
         """All pairs of the first rounds, bounded: a row a pair, a column a question."""
         every = dict.fromkeys(name for of_one in self._rounds for pairs in of_one[:looks] for name in pairs.names)
         rows = {name: number for number, name in enumerate(every)}
@@ -150,7 +150,7 @@ class Interleaved(Generic[Key]):
             differences[names, place] = np.subtract(sides[1], sides[0])
         return Rotations(differences, self._kinds, self._floors), differences
 
-    def _strict(self, rotations: Rotations, freedom: Array) -> float:
+    def _find_strict_level(self, rotations: Rotations, freedom: Array) -> float:
         """Level that a single question is held to among all at the last look, told from the largest of chance."""
         level = self._alpha * SPENDING[self._declared - 1][-1]
         divided = level / len(self._keys)

@@ -163,21 +163,21 @@ def judge(cells: Sequence[Sequence[CompareRound]], rules: CompareRules) -> list[
     Returns:
         One entry a cell, in the same order; a cell without a round has no answers.
     """
-    asked = {(i, q): _asked(rounds, q, rules) for i, rounds in enumerate(cells) if rounds for q in _questions(rounds)}
+    asked = {(i, q): _ask(rounds, q, rules) for i, rounds in enumerate(cells) if rounds for q in _questions(rounds)}
     turns = {key: pairs for key, question in asked.items() if (pairs := question.interleaved())}
     apart = [key for key in asked if key not in turns]
     # the questions of either kind are a family; together they err with the chance that was declared
     alpha = rules.alpha / (2 if turns and apart else 1)
     kinds = {key: QUESTIONS.index(key[1]) for key in turns}
     outcomes = Interleaved(turns, kinds, alpha, rules.rounds).outcomes()
-    outcomes |= _apart({key: asked[key] for key in apart}, alpha, rules.trust_sides)
+    outcomes |= _judge_apart({key: asked[key] for key in apart}, alpha, rules.trust_sides)
     judged = [JudgedCell() for _ in cells]
     for (i, question), data in asked.items():
         judged[i].answers[question] = _answer(question, data, outcomes[i, question], rules)
     untold = [key for key in apart if outcomes[key].reason == APART]
-    for (i, question), estimate in _likely({key: asked[key] for key in untold}, alpha).items():
+    for (i, question), estimate in _estimate_likely({key: asked[key] for key in untold}, alpha).items():
         answer, logs = judged[i].answers[question], asked[i, question].logs
-        judged[i].answers[question] = _as_likely(answer, estimate, logs, rules.tolerance(question))
+        judged[i].answers[question] = _answer_likely(answer, estimate, logs, rules.tolerance(question))
     return judged
 
 
@@ -225,7 +225,7 @@ def _names(number: int, measured: CompareRound) -> tuple[str, ...]:
     return measured.pairs or tuple(f"{number}.{k}" for k in range(len(measured.base)))
 
 
-def _asked(rounds: Sequence[CompareRound], question: Question, rules: CompareRules) -> _Asked:
+def _ask(rounds: Sequence[CompareRound], question: Question, rules: CompareRules) -> _Asked:
     rounds = rounds[: rules.rounds]
     launches = [launch for measured in rounds for launch in (*measured.base, *measured.new)]
     statistic = "median" if _has_medians(rounds) else "mean"
@@ -249,7 +249,7 @@ def _questions(rounds: Sequence[CompareRound]) -> tuple[Question, ...]:
     return QUESTIONS if _has_medians(rounds) else ("median",)
 
 
-def _apart(questions: Mapping[Key, _Asked], alpha: float, trusted: bool) -> dict[Key, QuestionOutcome]:
+def _judge_apart(questions: Mapping[Key, _Asked], alpha: float, trusted: bool) -> dict[Key, QuestionOutcome]:
     """Judge questions whose sides were not measured in turn: by their nights, or by launches if sides are trusted."""
     estimates, reasons = {}, {}
     for key, question in questions.items():
@@ -287,7 +287,7 @@ APART, TOO_FEW = "not interleaved", "one launch"
 """Reasons of a verdict on launches that were not made in turn: they are of too few nights; a side has a single one."""
 
 
-def _likely(questions: Mapping[Key, _Asked], alpha: float) -> dict[Key, Estimate]:
+def _estimate_likely(questions: Mapping[Key, _Asked], alpha: float) -> dict[Key, Estimate]:
     """What launches alone would show to be changed, if nothing but the side differed between the days."""
     estimates = {key: welch_of_rounded(*question.logs) for key, question in questions.items()}
     adjusted = holm([estimate.p for estimate in estimates.values()])
@@ -343,7 +343,9 @@ def _answer(question: Question, asked: _Asked, outcome: QuestionOutcome, rules: 
     )
 
 
-def _as_likely(answer: Answer, estimate: Estimate, logs: tuple[list[float], list[float]], tolerance: float) -> Answer:
+def _answer_likely(
+    answer: Answer, estimate: Estimate, logs: tuple[list[float], list[float]], tolerance: float
+) -> Answer:
     """The answer as LIKELY where the change counts, with the interval that its launches would give."""
     (base, new), slower = logs, estimate.difference > 0
     if abs(estimate.difference) < tolerance:

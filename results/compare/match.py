@@ -90,8 +90,8 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
     Args:
         base: rows of BASE with :data:`COLUMNS`, of any number of launches.
     """
-    base, new = ([_by_work(row) for row in rows] for rows in (base, new))
-    sides = _grouped(base, new)
+    base, new = ([_key_by_work(row) for row in rows] for rows in (base, new))
+    sides = _group_sides(base, new)
     nights = _nights((*base, *new))
     matched = Matched()
     mixed: set[Identity] = set()
@@ -111,7 +111,7 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
     }
     for row in left["BASE"]:
         partner = min(
-            (candidate for candidate in left["NEW"] if _same_place(row, candidate)),
+            (candidate for candidate in left["NEW"] if _is_same_place(row, candidate)),
             key=lambda candidate: len(differing(row, candidate)),
             default=None,
         )
@@ -119,7 +119,9 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
             matched.only["BASE"].append(row)
             continue
         left["NEW"].remove(partner)
-        matched.incomparable.append(Incomparable(_named(row), _named(partner), differing(row, partner)))
+        matched.incomparable.append(
+            Incomparable(_name_statistic(row), _name_statistic(partner), differing(row, partner))
+        )
     matched.incomparable.sort(key=lambda pair: _sort_key(pair.base))
     matched.only["NEW"] = left["NEW"]
     return matched
@@ -130,7 +132,7 @@ def work_of(row: Row) -> str:
     return dict(row.get("tags") or {}).get(tags.COMPARE_WORK, "")
 
 
-def _by_work(row: Row) -> Row:
+def _key_by_work(row: Row) -> Row:
     """The row with a key that other workloads share which did its work in the same comparison, on the same ranks."""
     work = work_of(row)
     return {**row, "comparability_key": f"{row['run_id']}: {work} on {row['ranks']} ranks"} if work else row
@@ -143,14 +145,14 @@ def differing(row: Row, other: Row) -> tuple[str, ...]:
         The columns that differ: who measured, the statistic, and columns of the comparability key; :data:`PROGRAM`
         where only the keys differ.
     """
-    row, other = _named(row), _named(other)
+    row, other = _name_statistic(row), _name_statistic(other)
     fields = tuple(name for name in (SOURCE, FIELD, *COMPARED) if value_of(row, name) != value_of(other, name))
     if fields or row["comparability_key"] != other["comparability_key"]:
         return fields or (PROGRAM,)
     return tuple(name for name in (*_WHO, *_HOW) if _hashable(value_of(row, name)) != _hashable(value_of(other, name)))
 
 
-def _named(row: Row) -> Row:
+def _name_statistic(row: Row) -> Row:
     """The row with the name of its statistic, which is no column."""
     return cast(Row, {**row, FIELD: statistic_of(row)})
 
@@ -173,7 +175,7 @@ def _sort_key(row: Row) -> tuple[str | int, ...]:
     return (*texts, *(int(value_of(row, name) or 0) for name in ("ranks", "size_bytes", "window")))
 
 
-def _same_place(row: Row, other: Row) -> bool:
+def _is_same_place(row: Row, other: Row) -> bool:
     return bool(row["benchmark"] == other["benchmark"] and row.get("size_bytes") == other.get("size_bytes"))
 
 
@@ -198,20 +200,20 @@ Identity = tuple[object, ...]
 Rows = dict[Identity, list[Row]]
 
 
-def _grouped(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
+def _group_sides(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
     """Group the rows of each side by cell; equal identities are the same cell."""
     who = _distinguishing_columns(base, new, _WHO)
-    by_key = {side: _by(rows, (_KEY,)) for side, rows in zip(SIDES, (base, new), strict=True)}
+    by_key = {side: _group_by(rows, (_KEY,)) for side, rows in zip(SIDES, (base, new), strict=True)}
     cells: dict[Side, Rows] = {side: {} for side in SIDES}
     for key in {**by_key["BASE"], **by_key["NEW"]}:
         alike = [by_key[side].get(key, []) for side in SIDES]
         telling = _distinguishing_columns(alike[0], alike[1], _HOW)
         for side, rows in zip(SIDES, alike, strict=True):
-            cells[side] |= _by(rows, (_KEY, *who, *telling))
+            cells[side] |= _group_by(rows, (_KEY, *who, *telling))
     return cells
 
 
-def _by(rows: Iterable[Row], names: Sequence[str]) -> Rows:
+def _group_by(rows: Iterable[Row], names: Sequence[str]) -> Rows:
     grouped: Rows = {}
     for row in rows:
         grouped.setdefault(tuple(_hashable(value_of(row, name)) for name in names), []).append(row)
@@ -235,7 +237,7 @@ def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) 
         if all(launches.values()):
             # the start times of imported launches are those of their files: they show nights, but no turns
             ours = all(row.get(SOURCE) == OURS for row in (*base, *new))
-            rounds.append(_ordered(launches["BASE"], launches["NEW"], nights, may_pair=ours))
+            rounds.append(_make_round(launches["BASE"], launches["NEW"], nights, may_pair=ours))
     limited = any(row.get("sync_limited") for row in (*base, *new))
     return MatchedCell(base[0], new[0], tuple(rounds), statistic, limited)
 
@@ -246,12 +248,12 @@ PILOT_ROUND = 0
 
 def round_of(row: Row) -> int:
     """Number of the round of a comparison in which a row was measured, from 1, or :data:`PILOT_ROUND`."""
-    return _counted(row, tags.COMPARE_ROUND, PILOT_ROUND)
+    return _read_count(row, tags.COMPARE_ROUND, PILOT_ROUND)
 
 
 def rounds_of(rows: Iterable[Row]) -> int:
     """Number of rounds that were declared for a stored comparison; 1 where none was."""
-    return max((_counted(row, tags.COMPARE_ROUNDS) for row in rows), default=1)
+    return max((_read_count(row, tags.COMPARE_ROUNDS) for row in rows), default=1)
 
 
 def rule_tags(rules: CompareRules) -> dict[str, str]:
@@ -284,7 +286,7 @@ def declared_rules_of(rows: Collection[Row], usual: CompareRules, asked: Collect
     )
 
 
-def _counted(row: Row, tag: str, least: int = 1) -> int:
+def _read_count(row: Row, tag: str, least: int = 1) -> int:
     text = dict(row.get("tags") or {}).get(tag, "1")
     return min(int(text), MOST_ROUNDS) if text.isdecimal() and int(text) >= least else 1
 
@@ -333,7 +335,7 @@ def from_row(row: Row) -> Launched | None:
     return Launched(time, mean_us, p99_us, row.get("iterations"))
 
 
-def _ordered(
+def _make_round(
     base: Mapping[Place, _Dated], new: Mapping[Place, _Dated], nights: Mapping[str, float], may_pair: bool
 ) -> CompareRound:
     """Make a round.

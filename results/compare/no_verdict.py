@@ -41,7 +41,7 @@ def unmeasured(
             more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
             reasons.append(f"{side} lacks {', '.join(lost[:_MOST_NAMED])}{more}")
     reasons += [f"{named(pair.base)}: the sides measured it in different ways" for pair in matched.incomparable]
-    reasons += _too_few(matched.cells, rules, named)
+    reasons += _list_too_few(matched.cells, rules, named)
     wrong = [row for row in (*base, *new) if row.get("validated") is False]
     if wrong:
         reasons.append(f"{counted(len(wrong), 'row')} did not validate, as {named(wrong[0])}")
@@ -50,7 +50,7 @@ def unmeasured(
     return reasons
 
 
-def _too_few(cells: Sequence[MatchedCell], rules: CompareRules, named: Callable[[Row], str]) -> list[str]:
+def _list_too_few(cells: Sequence[MatchedCell], rules: CompareRules, named: Callable[[Row], str]) -> list[str]:
     """Cells with fewer pairs of launches than others had, or than can show a change."""
     pairs = [min(len(cell.rounds[0].base), len(cell.rounds[0].new)) if cell.rounds else 0 for cell in cells]
     most = max(pairs, default=0)

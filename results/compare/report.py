@@ -289,7 +289,7 @@ def _answer_text(report: CompareReport) -> str:
     for word, text in _IN_WORDS.items():
         if count := counts[word]:
             of = "" if told else f" of {cells}"
-            told.append(f"{text} in {count}{of}{_tails(report, word, count)}{_more(report, word)}")
+            told.append(f"{text} in {count}{of}{_tails(report, word, count)}{_describe_changes(report, word)}")
     measured = f"{NO_VERDICT_WORD}, since not all was measured; " if exit_code(report) == NO_VERDICT else ""
     return f"{measured}NEW is {', '.join(told) or 'not judged'}{without_text(report.lost)}{_wrong_text(report)}"
 
@@ -304,7 +304,7 @@ def _tails(report: CompareReport, word: str, count: int) -> str:
     return ", in the tail alone" if alone == count else f", in {alone} of them in the tail alone"
 
 
-def _more(report: CompareReport, word: str) -> str:
+def _describe_changes(report: CompareReport, word: str) -> str:
     if word in _CHANGES:
         return _worst(report, word)
     return _bound(report) if word == "UNCLEAR" else ""
@@ -321,10 +321,10 @@ def _worst(report: CompareReport, word: str) -> str:
     ratio, name, question, answer = max(changes, key=lambda change: change[:3])
     of = "" if question == "median" else " in its tail"
     beyond = f", {answer.beyond} of {answer.launches[1]} launches beyond all of BASE" if answer.beyond else ""
-    return f" (most: {name}{of}, {percent(ratio)}{beyond}{_by_slow_launches(answer)})"
+    return f" (most: {name}{of}, {percent(ratio)}{beyond}{_explain_slow_launches(answer)})"
 
 
-def _by_slow_launches(answer: Answer) -> str:
+def _explain_slow_launches(answer: Answer) -> str:
     """Why a ratio changed where not the kinds of launches did, but how many are of the slow one; else empty."""
     kinds = answer.kinds
     if kinds is None or not kinds.shares_differ or abs(kinds.within) > abs(math.log(answer.ratio)) / 2:
@@ -359,7 +359,7 @@ def _next(report: CompareReport) -> str:
         return ""
     if not undecided:
         return "measure both sides in turn, as said below"
-    wanted = [_wanted(answer) for answer in undecided]
+    wanted = [_count_wanted(answer) for answer in undecided]
     enough = [count for count in wanted if count is not None]
     if not enough:
         return "this cannot be decided here, since launches differ too much: use a quieter machine"
@@ -386,7 +386,7 @@ def _notes(report: CompareReport, strict: bool) -> list[str]:
             f"tail: the 99th percentile (p99) of each launch, or its mean; a change is one of "
             f"{_share(rules.tail_delta)} or more"
         )
-    if any(_wanted(answer) for answer in answers):
+    if any(_count_wanted(answer) for answer in answers):
         lines.append("UNCLEAR (about N): a new comparison of about N launches a side would decide")
     if any(answer.verdict == "UNCLEAR" and not answer.low <= 1 <= answer.high for answer in answers):
         lines.append(
@@ -546,11 +546,11 @@ def _verdict(answer: Answer) -> str:
     """The verdict as the table has it; UNCLEAR comes with the number of launches that would decide, or the reason."""
     if answer.reason:
         return f"{answer.verdict} ({answer.reason})"
-    wanted = _wanted(answer)
+    wanted = _count_wanted(answer)
     return f"{answer.verdict} (about {wanted})" if wanted else answer.verdict
 
 
-def _wanted(answer: Answer) -> int | None:
+def _count_wanted(answer: Answer) -> int | None:
     """Launches a side that would probably decide an UNCLEAR question; None where nobody would make so many."""
     needed = answer.needed if answer.verdict == "UNCLEAR" else None
     return None if needed is None or needed > _MOST_LAUNCHES else needed
@@ -588,7 +588,7 @@ def _group(row: Row) -> str:
 
 
 def _sentence(row: Row, answer: Answer) -> str:
-    wanted = _wanted(answer)
+    wanted = _count_wanted(answer)
     verdict = f"UNCLEAR (about {wanted} launches a side to decide)" if wanted else _verdict(answer)
     return (
         f"{answer.statistic} {printed_text(row, answer.base_us)} -> {printed_text(row, answer.new_us, ' us')}, "

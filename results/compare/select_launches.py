@@ -64,7 +64,7 @@ def read_side(word: str, store: Path, more: Sequence[str] = (), on_skip: OnSkip 
         raise UsageError("a side is a run, tag=K=V, COLUMN=VALUE or the folder of a store, not an empty word")
     place, rows = _rows(word, store, on_skip, more)
     if not rows:
-        raise UsageError(f"no launch in {str(place)!r} with {word}: {_there(word, place)}")
+        raise UsageError(f"no launch in {str(place)!r} with {word}: {_list_there(word, place)}")
     return SideLaunches(word, rows, _provenances(place, rows))
 
 
@@ -194,7 +194,7 @@ def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filte
     return [*leave_unusual_phases_out(rows)]
 
 
-def _there(word: str, place: Path) -> str:
+def _list_there(word: str, place: Path) -> str:
     """Name what the store has of the kind that `word` asks for, the nearest first."""
     asked = parse_filter(word) if "=" in word else Filter("run_id", "")
     values = load_table(place, columns=[asked.column], on_skip=pass_over)[asked.column]

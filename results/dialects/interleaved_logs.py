@@ -99,7 +99,7 @@ def store_interleaved(files: Sequence[LogFile], pattern: NamePattern, store: Pat
     run_id = f"{IMPORTED}-{hashlib.sha256(''.join(digests).encode()).hexdigest()[:16]}"
     in_time = sorted(launches.items(), key=lambda item: (item[1].modified, item[1].name))
     rows = [
-        (_rows(file, run_id, number, _tagged(options, *launch)), file) for number, (launch, file) in enumerate(in_time)
+        (_rows(file, run_id, number, _tag(options, *launch)), file) for number, (launch, file) in enumerate(in_time)
     ]
     check_writable(store)
     written: list[Path] = []
@@ -114,7 +114,7 @@ def store_interleaved(files: Sequence[LogFile], pattern: NamePattern, store: Pat
     return run_id
 
 
-def _tagged(options: ImportOptions, side: str, pair: str) -> ImportOptions:
+def _tag(options: ImportOptions, side: str, pair: str) -> ImportOptions:
     own = {tags.COMPARE_SIDE: side, tags.COMPARE_PAIR: pair, tags.COMPARE_ROUND: "1", tags.COMPARE_ROUNDS: "1"}
     return replace(options, tags={**(options.tags or {}), **own})
 

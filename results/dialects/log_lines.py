@@ -26,11 +26,11 @@ _PROGRAM = r"[\w.-]+ [\w./-]+\[\d+\]: "
 _LEVEL = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|SUCCESS|TRACE)\s*"
 
 
-def _any_of(*patterns: str) -> re.Pattern[str]:
+def _match_any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
-_TIME = _any_of(
+_TIME = _match_any(
     r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[|<)",  # mpirun --timestamp-output
     rf"{_ISO}(?: - [\w.]+ - {_LEVEL}- | \| {_LEVEL}\| [\w.:<>]+ - )",  # Python's logging, loguru
     # GitHub Actions and gh run view; GitLab; a node's /var/log/pods; journalctl -o short-iso; kubectl logs --timestamps
@@ -41,7 +41,7 @@ _TIME = _any_of(
     r"\[\d\d:\d\d:\d\d(?:\.\d{1,9})?\] |\d\d:\d\d:\d\d(?:\.\d{1,9})? ",  # ts '%H:%M:%S'
 )
 """When a line was printed."""
-_LABEL = _any_of(
+_LABEL = _match_any(
     r"\[\d+,\d+\](?:\[[^\]\s]+\])?<std(?:out|err)>:\s?",  # mpirun --tag-output
     r"\[prterun-[^\s\]]+@\d+,\d+\](?:\[[^\]\s]+\])?<std(?:out|err)>: ?",  # that of Open MPI 5
     r"<std(?:out|err)>:\s?",
@@ -50,7 +50,7 @@ _LABEL = _any_of(
     r"\((?:[\w.]+ )?pid=\d+(?:, ip=[^\s)]+)?\) ",  # Ray
 )
 """Who printed a line; it stands there for this reason alone."""
-_DOUBTFUL = _any_of(
+_DOUBTFUL = _match_any(
     r"\[\d+\] ",  # mpiexec -prepend-rank
     r"\s{0,4}\d+: ",  # srun -l
     r"(?:[\w.-]+|\[[\w.-]+\])\s*\| ",  # docker compose, podman-compose
@@ -64,7 +64,7 @@ _DOUBTFUL = _any_of(
 _MOST_PREFIXES = 4
 """Prefixes before a line: a collector's before a launcher's before a container's."""
 
-_MESSAGE = _any_of(
+_MESSAGE = _match_any(
     r"(?:\[[\d :.-]{8,30}\] )?[A-Za-z][\w.-]*:\d+:\d+ \[\d+\] (?:\S+:\d+ )?(?:NCCL|RCCL) (?:INFO|WARN|TRACE|ABORT)\b.*",
     r"\[\d{1,12}\.\d{1,9}\] \[[A-Za-z][\w.-]*:\d+:\d+\] +\S+:\d+ +UCX +[A-Z]+ .*",
 )
@@ -118,26 +118,26 @@ def split(text: str, starts: Callable[[str], bool]) -> list[LogLine]:
         starts: whether a line begins some benchmark's output.
     """
     texts = [line.rstrip("\r") for line in text.replace("\r\n", "\n").split("\n")]
-    texts = [_COLOUR.sub("", _of_docker(line) if line.startswith("{") else line) for line in texts]
+    texts = [_COLOUR.sub("", _read_docker(line) if line.startswith("{") else line) for line in texts]
     ended = texts[-1] == ""
     if ended:
         texts.pop()
     labels = [""] * len(texts)
     for _ in range(_MOST_PREFIXES):
-        certain = [_without(line) for line in texts]
+        certain = [_split_prefix(line) for line in texts]
         prefixes = _prefixes([line for _, line in certain], starts)
-        shorter = [_without_doubtful(line, prefixes) for _, line in certain]
+        shorter = [_split_doubtful(line, prefixes) for _, line in certain]
         if [line for _, line in shorter] == texts:
             break
         texts = [line for _, line in shorter]
         found = zip(labels, certain, shorter, strict=True)
         labels = [before + own.strip() + other.strip() for before, (own, _), (other, _) in found]
     last = len(texts)
-    lines = [LogLine(i, _without_message(line), ended or i < last) for i, line in enumerate(texts, 1)]
-    return _one_after_another(lines, labels, starts)
+    lines = [LogLine(i, _strip_message(line), ended or i < last) for i, line in enumerate(texts, 1)]
+    return _untangle(lines, labels, starts)
 
 
-def _of_docker(text: str) -> str:
+def _read_docker(text: str) -> str:
     """What a container printed, of a line of the file that Docker keeps of it."""
     if not _OF_DOCKER.fullmatch(text):
         return text
@@ -147,7 +147,7 @@ def _of_docker(text: str) -> str:
         return text
 
 
-def _without(text: str) -> tuple[str, str]:
+def _split_prefix(text: str) -> tuple[str, str]:
     """Who printed a line, as its prefix says, and the line without the prefix; a time says nobody."""
     if match := _TIME.match(text):
         return "", text[match.end() :]
@@ -159,10 +159,10 @@ def _without(text: str) -> tuple[str, str]:
 def _prefixes(texts: Sequence[str], starts: Callable[[str], bool]) -> frozenset[str]:
     """The doubtful prefixes behind which some benchmark's output begins."""
     found = ((text, match) for text in texts if (match := _DOUBTFUL.match(text)))
-    return frozenset(match[0] for text, match in found if starts(_without(text[match.end() :])[1]))
+    return frozenset(match[0] for text, match in found if starts(_split_prefix(text[match.end() :])[1]))
 
 
-def _without_doubtful(text: str, prefixes: frozenset[str]) -> tuple[str, str]:
+def _split_doubtful(text: str, prefixes: frozenset[str]) -> tuple[str, str]:
     """The prefix of a line, and the line without it.
 
     An empty line loses the blank behind its prefix too, as editors take blanks at the end of lines away.
@@ -174,7 +174,7 @@ def _without_doubtful(text: str, prefixes: frozenset[str]) -> tuple[str, str]:
     return (whole, "") if whole else ("", text)
 
 
-def _one_after_another(lines: Sequence[LogLine], labels: Sequence[str], starts: Callable[[str], bool]) -> list[LogLine]:
+def _untangle(lines: Sequence[LogLine], labels: Sequence[str], starts: Callable[[str], bool]) -> list[LogLine]:
     """The lines of each program together, where several printed at once.
 
     A line that names no program stays with the output that begins behind it, as its command, else with that before.
@@ -195,6 +195,6 @@ def _one_after_another(lines: Sequence[LogLine], labels: Sequence[str], starts: 
     return [line for own in programs.values() for line in own] if returns else list(lines)
 
 
-def _without_message(text: str) -> str:
+def _strip_message(text: str) -> str:
     match = _MESSAGE.search(text)
     return text[: match.start()] if match and text[: match.start()].strip() else text

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.json_values import JsonValue
-from omb_py.results.dialects.reading import BadTable, Context, ImportedTable, Parsed, Problem, shown
+from omb_py.results.dialects.reading import BadTable, Context, ImportedTable, Parsed, Problem, quote_piece
 from omb_py.results.dialects.sampled import HIGHER, LOWER, sampled_row
 
 FORM = "NAME UNIT lower|higher REGEX"
@@ -32,7 +32,7 @@ class NamedMetric:
         """The numbers in an output by message size; None: without a size. Raises BadTable where one is no number."""
         sizes: dict[int | None, list[float]] = {}
         if self.where.startswith(_JSON):
-            numbers = list(_at(_loaded(text), self.where.removeprefix(_JSON)))
+            numbers = list(_find_numbers(_load(text), self.where.removeprefix(_JSON)))
             return {None: numbers} if numbers else {}
         for match in re.finditer(self.where, text, re.MULTILINE):
             named = match.groupdict()
@@ -41,7 +41,7 @@ class NamedMetric:
             try:
                 sizes.setdefault(int(size) if size else None, []).append(float(number.replace(",", "")))
             except (ValueError, AttributeError):
-                raise BadTable(f"{shown(match.group())}: {shown(str(number))} is no number") from None
+                raise BadTable(f"{quote_piece(match.group())}: {quote_piece(str(number))} is no number") from None
         return sizes
 
 
@@ -107,7 +107,7 @@ class MetricReader:
         return parsed
 
 
-def _loaded(text: str) -> JsonValue:
+def _load(text: str) -> JsonValue:
     try:
         value: JsonValue = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -115,25 +115,25 @@ def _loaded(text: str) -> JsonValue:
     return value
 
 
-def _at(value: JsonValue, path: str) -> Iterator[float]:
+def _find_numbers(value: JsonValue, path: str) -> Iterator[float]:
     """The numbers at a path, as ``results[0].mean`` or ``runs[*].values[*]``. Raises BadTable."""
     path = path.strip().removeprefix("$")
     if not path:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise BadTable(f"{shown(json.dumps(value))} is no number")
+            raise BadTable(f"{quote_piece(json.dumps(value))} is no number")
         yield float(value)
         return
     step = _STEP.match(path)
     if step is None:
-        raise BadTable(f"{shown(path)} is no path as results[0].mean or values[*]")
+        raise BadTable(f"{quote_piece(path)} is no path as results[0].mean or values[*]")
     rest, (key, index) = path[step.end() :], step.groups()
     if key is not None:
         if not isinstance(value, dict) or key not in value:
             choices = nearest(key, map(str, value)) if isinstance(value, dict) else "there is no object"
             raise BadTable(f"the JSON has no {key!r} there: {choices}")
-        yield from _at(value[key], rest)
+        yield from _find_numbers(value[key], rest)
         return
     if not isinstance(value, list) or (index != "*" and int(index) >= len(value)):
         raise BadTable(f"the JSON has no element [{index}] there")
     for element in value if index == "*" else [value[int(index)]]:
-        yield from _at(element, rest)
+        yield from _find_numbers(element, rest)

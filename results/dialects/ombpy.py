@@ -19,8 +19,8 @@ from omb_py.results.dialects.reading import (
     check_end,
     decimal,
     is_numeric,
+    quote_piece,
     result,
-    shown,
     whole,
 )
 
@@ -112,7 +112,7 @@ def _benchmark(title: str, context: Context) -> str:
         return context.benchmark
     text = " ".join(match["text"].casefold().split()).removesuffix(" latency")
     if text not in _NAMES:
-        raise BadTable(f"unknown title {shown(title)}")
+        raise BadTable(f"unknown title {quote_piece(title)}")
     return _NAMES[text]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from omb_py.errors import UsageError
 from omb_py.results.dialects.log_lines import LogLine, decode, split, unpack
 from omb_py.results.dialects.plausible import implausible, number_empty
-from omb_py.results.dialects.reading import Context, Parsed, Problem, TextReader, WholeReader, shown
+from omb_py.results.dialects.reading import Context, Parsed, Problem, TextReader, WholeReader, quote_piece
 from omb_py.results.dialects.registry import broken, readers
 
 
@@ -33,17 +33,17 @@ def parse(data: bytes, context: Context, using: Sequence[TextReader | WholeReade
         if not isinstance(reader, WholeReader):
             of_text.append(reader)
         elif reader.claims(text):
-            return _plausible(reader.read_whole(text, context))
+            return _drop_implausible(reader.read_whole(text, context))
     lines = split(text, lambda line: any(reader.starts(line) for reader in of_text))
     parsed = Parsed()
     for reader, part, before in _parts(lines, of_text):
         parsed.add(reader.read(part, replace(context, before=before)))
     if not parsed.tables and not parsed.problems and not parsed.notes:
         raise UsageError(_unknown(lines, names))
-    return _plausible(parsed)
+    return _drop_implausible(parsed)
 
 
-def _plausible(parsed: Parsed) -> Parsed:
+def _drop_implausible(parsed: Parsed) -> Parsed:
     """Leave out the tables that no tool can have printed, and name them."""
     for table in list(parsed.tables):
         number_empty(table.rows)
@@ -72,5 +72,7 @@ def _unknown(lines: Sequence[LogLine], names: str) -> str:
     if first is None:
         return "an empty file"
     lost = "".join(f"; reader {name} cannot be loaded: {why}" for name, why in broken().items())
-    where = f"neither line {first.number}, {shown(first.text, 60)}, nor a later one begins a table that omb-py knows"
+    where = (
+        f"neither line {first.number}, {quote_piece(first.text, 60)}, nor a later one begins a table that omb-py knows"
+    )
     return f"{where}: give a file with {names}{lost}"

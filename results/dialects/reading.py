@@ -191,9 +191,9 @@ class LogReader(TextReader, Generic[T]):
             return
         try:
             if table.bad is None:
-                finished = self._finished(table)  # with all rows, which may show that a title is missing
+                finished = self._finish_table(table)  # with all rows, which may show that a title is missing
                 if self._leave_out_odd(table, row_lines):
-                    finished = self._finished(table)
+                    finished = self._finish_table(table)
                 self.parsed.tables.append(finished)
                 return
         except BadTable as error:
@@ -202,7 +202,7 @@ class LogReader(TextReader, Generic[T]):
             table.bad = Problem(0, str(error))
         self.parsed.problems.append(Problem(table.line, self.left_out(table, table.bad)))
 
-    def _finished(self, table: T) -> ImportedTable:
+    def _finish_table(self, table: T) -> ImportedTable:
         if self.without_rows and not table.rows:
             raise BadTable(self.without_rows)
         return self.finish(table)
@@ -213,7 +213,7 @@ class LogReader(TextReader, Generic[T]):
         while odd := odd_line(list(row_lines), self.head_length):
             left_out = row_lines.pop(odd)
             table.rows[:] = [row for row in table.rows if not any(row is other for other in left_out)]
-            self.leave_out(Problem(odd.number, f"{shown(odd.text)} is set out unlike the other rows"))
+            self.leave_out(Problem(odd.number, f"{quote_piece(odd.text)} is set out unlike the other rows"))
         return len(table.rows) < before
 
     def end(self) -> None:
@@ -252,7 +252,7 @@ class WholeReader(Protocol):
 def whole(word: str, most: int = INT64) -> int:
     """Convert a word to a whole number from 0 to `most`. Raises BadRow."""
     if not _WHOLE.fullmatch(word) or int(word) > most:
-        raise BadRow(f"{shown(word)} is not a whole number")
+        raise BadRow(f"{quote_piece(word)} is not a whole number")
     return int(word)
 
 
@@ -261,8 +261,8 @@ def number(word: str) -> float | None:
     if word in _NO_NUMBER:
         return None
     if not _NUMBER.fullmatch(word):
-        raise BadRow(f"{shown(word)} is not a number")
-    return _measured(word)
+        raise BadRow(f"{quote_piece(word)} is not a number")
+    return _read_number(word)
 
 
 def result(value: float | None) -> float:
@@ -272,10 +272,10 @@ def result(value: float | None) -> float:
     return value
 
 
-def _measured(word: str) -> float | None:
+def _read_number(word: str) -> float | None:
     """The number in a word. Raises BadRow for a negative one: no tool measures less than nothing."""
     if float(word) < 0:
-        raise BadRow(f"{shown(word)} is negative")
+        raise BadRow(f"{quote_piece(word)} is negative")
     return _finite(float(word))
 
 
@@ -287,8 +287,8 @@ def decimal(word: str) -> float | None:
     if word in _NO_NUMBER:
         return None
     if not _DECIMALS.fullmatch(word):
-        raise BadRow(f"{shown(word)} is not a number with two decimals")
-    return _measured(word)
+        raise BadRow(f"{quote_piece(word)} is not a number with two decimals")
+    return _read_number(word)
 
 
 def check_end(line: LogLine, length: int) -> int:
@@ -322,7 +322,7 @@ def is_numeric(word: str) -> bool:
     return word[:1].isdigit() or word in _NO_NUMBER or (word[:1] in "-." and word[1:2].isdigit())
 
 
-def shown(text: str, most: int = 40) -> str:
+def quote_piece(text: str, most: int = 40) -> str:
     """Quote a piece of a file in a message: at most `most` characters, on one line, without secrets."""
     clean = redact_text(text.strip()[:_MOST_SHOWN])
     return repr(clean if len(clean) <= most else clean[: most - 1] + "…")

@@ -13,13 +13,13 @@ Timings = Iterator[tuple[str, Sequence[float]]]
 """Name and seconds of each thing that was timed."""
 
 
-def _of_pytest(document: Mapping[str, Any]) -> Timings:
+def _read_pytest(document: Mapping[str, Any]) -> Timings:
     for entry in document["benchmarks"]:
         stats = entry["stats"]
         yield entry["fullname"], stats.get("data") or [stats["mean"]]
 
 
-def _of_pyperf(document: Mapping[str, Any]) -> Timings:
+def _read_pyperf(document: Mapping[str, Any]) -> Timings:
     shared = document.get("metadata", {})
     for number, entry in enumerate(document["benchmarks"]):
         facts = {**shared, **entry.get("metadata", {})}
@@ -28,7 +28,7 @@ def _of_pyperf(document: Mapping[str, Any]) -> Timings:
         yield facts.get("name", f"benchmark{number}"), [x for run in entry["runs"] for x in run.get("values", ())]
 
 
-def _of_hyperfine(document: Mapping[str, Any]) -> Timings:
+def _read_hyperfine(document: Mapping[str, Any]) -> Timings:
     for entry in document["results"]:
         yield entry["command"], entry.get("times") or [entry["mean"]]
 
@@ -59,7 +59,7 @@ class TimerJson:
 
 
 READERS = (
-    TimerJson("pytest-benchmark", ("benchmarks", "machine_info", "stats"), _of_pytest),
-    TimerJson("pyperf", ("benchmarks", "runs", "metadata"), _of_pyperf),
-    TimerJson("hyperfine", ("results", "command", "times"), _of_hyperfine),
+    TimerJson("pytest-benchmark", ("benchmarks", "machine_info", "stats"), _read_pytest),
+    TimerJson("pyperf", ("benchmarks", "runs", "metadata"), _read_pyperf),
+    TimerJson("hyperfine", ("results", "command", "times"), _read_hyperfine),
 )

@@ -75,7 +75,7 @@ def change_points(
         p_of = _Splitting(alpha, shortest, seed).search(whitened(calm, rho, sorted(p_of)))
     if not p_of:
         return []
-    edges = _joined(values, sorted(p_of), delta)
+    edges = _join(values, sorted(p_of), delta)
     levels = [float(np.median(part)) for part in np.split(values, edges)]
     return [Change(at, math.exp(b - a), p_of[at]) for at, a, b in zip(edges, levels, levels[1:], strict=False)]
 
@@ -211,7 +211,7 @@ def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int
     return a[fits], b[fits]
 
 
-def _joined(values: NDArray[np.float64], edges: Sequence[int], delta: float) -> list[int]:
+def _join(values: NDArray[np.float64], edges: Sequence[int], delta: float) -> list[int]:
     """Drop the edges between levels that differ by less than delta, the smallest step first."""
     kept = list(edges)
     while kept:

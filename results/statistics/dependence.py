@@ -45,14 +45,14 @@ def pooled_correlation(series: Iterable[Sequence[float]], caution: float = CAUTI
     known = [x - x.mean() for x in map(np.asarray, series) if x.size >= FEWEST and x.min() < x.max()]
     if not known:
         return UNKNOWN
-    next_one, error = _lagged(known, 1)
+    next_one, error = _correlate(known, 1)
     later = [x for x in known if x.size > FEWEST]
-    second, second_error = _lagged(later, 2)
+    second, second_error = _correlate(later, 2)
     rho = max(next_one + caution * error, math.sqrt(max(0.0, second - second_error)))
     return min(math.ceil(100 * (rho + 0.3 * max(0.0, rho - STRONG)) - 1e-9) / 100, MOST)
 
 
-def _lagged(series: Sequence[NDArray[np.float64]], lag: int) -> tuple[float, float]:
+def _correlate(series: Sequence[NDArray[np.float64]], lag: int) -> tuple[float, float]:
     """Correlation of launches so far apart, without its bias, and its standard error; series are about their means."""
     total = variance = weight = 0.0
     for x in series:

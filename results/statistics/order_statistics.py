@@ -61,14 +61,14 @@ def _states(looks: Sequence[int], counts: Sequence[int], stays: float) -> NDArra
     seen = 1
     for look, (launches, count) in enumerate(zip(looks, counts, strict=True), 1):
         for _ in range(seen, launches):
-            states = _stepped(states, stays)
+            states = _step(states, stays)
         seen = launches
         if look < len(looks):
             states[:, : count + 1] = 0.0
     return states[:, : counts[-1] + 1]
 
 
-def _stepped(states: NDArray[np.float64], stays: float) -> NDArray[np.float64]:
+def _step(states: NDArray[np.float64], stays: float) -> NDArray[np.float64]:
     """Probabilities one launch later; the last column keeps all larger counts."""
     within = stays * states[0] + (1 - stays) * states[1]
     beyond = (1 - stays) * states[0] + stays * states[1]
@@ -136,7 +136,7 @@ def launches_to_decide(count: int, launches: int, alpha: float, stays: float = I
     states = np.zeros((2, MOST_NEEDED + 1))
     states[0, 0] = states[1, 1] = 0.5
     for needed in range(2, MOST_NEEDED + 1):
-        states = _stepped(states, stays)
+        states = _step(states, stays)
         expected = math.ceil(count / launches * needed - 1e-9)
         if needed > launches and float(states[:, : expected + 1].sum()) <= alpha:
             return needed

@@ -65,22 +65,22 @@ def predict(measured: Mapping[int, float], ranks: int) -> Prediction:
     if ranks < 2:
         raise UsageError(f"a prediction is for 2 ranks or more, not {ranks}")
     p, t = np.array(list(known), dtype=np.float64), np.array(list(known.values()))
-    errors = {name: _left_out(p, t, name) for name in _TERMS}
+    errors = {name: _predict_left_out(p, t, name) for name in _TERMS}
     term = min(errors, key=lambda name: float(np.sqrt(np.mean(errors[name] ** 2))))
-    time = float(_at(p, t, term, float(ranks)))
+    time = float(_predict(p, t, term, float(ranks)))
     worst = float(np.abs(errors[term]).max())
     # left-out numbers of ranks lay among the others or one step beyond; each doubling beyond adds as much again
     width = worst * (1 + max(0.0, math.log2(ranks / largest)))
     return Prediction(ranks, time, time * math.exp(-width), time * math.exp(width), term, math.expm1(worst))
 
 
-def _at(p: Array, t: Array, term: str, where: float) -> float:
+def _predict(p: Array, t: Array, term: str, where: float) -> float:
     grow = _TERMS[term]
     c, _ = robust(np.column_stack([np.ones_like(p), grow(p)]), t)
     return float(c[0] + c[1] * grow(np.array([where]))[0])
 
 
-def _left_out(p: Array, t: Array, term: str) -> Array:
+def _predict_left_out(p: Array, t: Array, term: str) -> Array:
     """Log of predicted over measured time at each number of ranks, predicted from the others."""
     rest = [np.arange(p.size) != i for i in range(p.size)]
-    return np.array([math.log(_at(p[r], t[r], term, p[i]) / t[i]) for i, r in enumerate(rest)])
+    return np.array([math.log(_predict(p[r], t[r], term, p[i]) / t[i]) for i, r in enumerate(rest)])

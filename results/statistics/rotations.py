@@ -120,7 +120,7 @@ class Rotations:
         """
         if not family.size:
             return np.empty(0), np.full(2 * self._means.shape[1], -np.inf)
-        common, weight = self._shared(family)
+        common, weight = self._share_variance(family)
         shared = (common * weight).astype(np.float32)
         weight = weight.astype(np.float32)
         largest = np.full(common.shape[1], -np.inf, np.float32)
@@ -138,14 +138,14 @@ class Rotations:
 
     def errors(self, family: Indices) -> tuple[Array, Array]:
         """Standard error of each question's mean difference as it was observed, and its degrees of freedom."""
-        common, weight = self._shared(family, 1)
+        common, weight = self._share_variance(family, 1)
         weights = weight[self._kinds[family], 0]
         freedom = weights + self._freedom[family]
         variance = weights * common[self._kinds[family], 0] + self._sums[family, 0]
         variance = np.maximum(variance / np.maximum(freedom, 1.0), self._floors[family])
         return np.sqrt(variance / np.maximum(self.counts[family], 1)), freedom
 
-    def _shared(self, family: Indices, count: int | None = None) -> tuple[Array, Array]:
+    def _share_variance(self, family: Indices, count: int | None = None) -> tuple[Array, Array]:
         """Common variance of each kind under each rotation (or the first `count`), and the freedom that it counts as.
 
         The logs of estimated variances spread by trigamma(f/2), f being their degrees of freedom; what they spread

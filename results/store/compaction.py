@@ -100,7 +100,7 @@ def compact(
     root = Path(store)
     last = ((now or datetime.now(UTC)) - older_than).date() - timedelta(1)
     if dry_run:
-        return [_planned(group) for group in _groups(root, last)]
+        return [_plan(group) for group in _groups(root, last)]
     with tidying(root):
         groups = list(_groups(root, last))
         merged = [result for group in groups if (result := merge(root, group, on_skip)) is not None]
@@ -142,12 +142,12 @@ def merge(
     sources = [source for entry in group if (source := _read(entry, on_skip)) is not None]
     if not sources:
         return None
-    parts = list(_newest(sources, without))
+    parts = list(_keep_newest(sources, without))
     folder = sources[0].entry.path.parent
     target = None
     rows = sum(table.num_rows for _, table, _, _ in parts)
     if parts:
-        table = _joined(parts)
+        table = _join(parts)
         names = sorted((name, facts.get("sha256") or "") for name, _, facts, _ in parts)
         target = folder / f"{MERGED}{hashlib.sha256(repr(names).encode()).hexdigest()[:16]}.parquet"
         write_atomically(target, parquet(table, merged=True))
@@ -205,10 +205,10 @@ def _groups(root: Path, last: date) -> Iterator[list[StoreFile]]:
         again = {name for entry in outdated for name in held[entry]}
         must = [*outdated, *(entry for entry in alone if entry.path.stem in again)]
         rest = [*small, *(entry for entry in alone if entry.path.stem not in again)]
-        yield from _bounded(must, rest)
+        yield from _split_bounded(must, rest)
 
 
-def _bounded(must: Sequence[StoreFile], rest: Sequence[StoreFile]) -> Iterator[list[StoreFile]]:
+def _split_bounded(must: Sequence[StoreFile], rest: Sequence[StoreFile]) -> Iterator[list[StoreFile]]:
     """Split files into groups within :data:`FILES` and :data:`BYTES`; all of `must` are in the first group.
 
     A file that is alone in its group is left as it is: merged alone, it would be merged again with each later launch.
@@ -224,7 +224,7 @@ def _bounded(must: Sequence[StoreFile], rest: Sequence[StoreFile]) -> Iterator[l
         yield group
 
 
-def _planned(group: Sequence[StoreFile]) -> Merged:
+def _plan(group: Sequence[StoreFile]) -> Merged:
     rows = 0
     names: set[str] = set()
     for entry in group:
@@ -278,7 +278,7 @@ Piece = tuple[str, "pa.Table", MergedLaunch, "Provenance"]
 """One launch: id, rows, facts, provenance."""
 
 
-def _newest(sources: Sequence[Source], without: frozenset[str]) -> Iterator[Piece]:
+def _keep_newest(sources: Sequence[Source], without: frozenset[str]) -> Iterator[Piece]:
     """Each launch once, sorted by id; its own file takes precedence over a merged one."""
     chosen: dict[str, Source] = {}
     for source in sorted(sources, key=lambda s: (s.entry.path.name.startswith(MERGED), s.entry.path.name)):
@@ -292,7 +292,7 @@ def _newest(sources: Sequence[Source], without: frozenset[str]) -> Iterator[Piec
         yield name, source.table.filter(mask), source.launches[name], source.provenance.get(name) or {}
 
 
-def _joined(parts: Sequence[Piece]) -> pa.Table:
+def _join(parts: Sequence[Piece]) -> pa.Table:
     metadata = {
         VERSION_KEY: str(schema.SCHEMA_VERSION).encode(),
         LAUNCHES_KEY: json.dumps({name: facts for name, _, facts, _ in parts}, sort_keys=True).encode(),
@@ -307,7 +307,7 @@ def _compare(target: Path, wanted: pa.Table) -> None:
         with pq.ParquetFile(target) as file:
             copy = file.read()
         rows_differ = copy.num_rows != wanted.num_rows or any(
-            not _same(copy[name], wanted[name]) for name in wanted.column_names
+            not _are_same(copy[name], wanted[name]) for name in wanted.column_names
         )
     except pa.ArrowException as error:
         raise OSError(first_line(error)) from error
@@ -316,7 +316,7 @@ def _compare(target: Path, wanted: pa.Table) -> None:
         raise OSError(f"what was written to {str(target)!r} reads differently; nothing was removed")
 
 
-def _same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
+def _are_same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
     """Whether two columns are equal value by value, with NaN equal to NaN."""
     return bool(a.equals(b) or repr(a.to_pylist()) == repr(b.to_pylist()))
 

@@ -276,11 +276,11 @@ def _rows_of(entries: Sequence[StoreFile]) -> Iterator[Batch]:
             rows += sum(part.num_rows for part in contents[-1][0] or ())
             ahead.extend((later, pool.submit(_read_file, later)) for later in islice(left, 1))
             if len(batch) == _BATCH or rows >= _BATCH_ROWS or not ahead:
-                yield _joined(batch, contents)
+                yield _join(batch, contents)
                 batch, contents, rows = [], [], 0
 
 
-def _joined(entries: Sequence[StoreFile], contents: Sequence[Read]) -> Batch:
+def _join(entries: Sequence[StoreFile], contents: Sequence[Read]) -> Batch:
     files: list[tuple[str, int, int, tuple[str, ...]]] = []
     bad: dict[str, tuple[int, int, str]] = {}
     batches: list[pa.RecordBatch] = []

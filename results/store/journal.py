@@ -102,20 +102,20 @@ class Journal:
             NotStored: the cell could not be written; earlier ones are still there.
             ValueError: the row does not fit the schema.
         """
-        (complete,) = self._checked([row])
+        (complete,) = self._check_rows([row])
         self._line({"row": encode_row(complete)})
         self._rows.append(complete)
         self.cells += 1
 
     def extend(self, rows: Sequence[Row]) -> None:
         """Write cells that were finished together, as one line. Raises like :meth:`append`."""
-        block = pack(self._checked(rows))
+        block = pack(self._check_rows(rows))
         self._line({"rows": base64.b64encode(block).decode("ascii")})
         self._blocks.append(block)
         self.cells += len(rows)
 
-    def _checked(self, rows: Sequence[Row]) -> list[Row]:
-        complete = [schema.checked(row) for row in rows]
+    def _check_rows(self, rows: Sequence[Row]) -> list[Row]:
+        complete = [schema.complete_row(row) for row in rows]
         other = next((row["launch_id"] for row in complete if row["launch_id"] != self.launch_id), None)
         if other is not None:
             raise ValueError(f"a row of launch {other} in the journal of {self.launch_id}")
@@ -141,7 +141,7 @@ class Journal:
                 path = write_launch(self.store, self._rows, self._provenance, self._blocks)
             except NotStored as error:
                 self.close()
-                raise NotStored(f"{error}; {self._kept()}") from error
+                raise NotStored(f"{error}; {self._say_kept()}") from error
         # removed before the lock is released, so that no recovery takes it
         with contextlib.suppress(OSError):
             self.path.unlink()
@@ -162,7 +162,7 @@ class Journal:
     ) -> None:
         self.close()
 
-    def _kept(self) -> str:
+    def _say_kept(self) -> str:
         if not self.cells:
             return "no cell of this launch was finished: make room, then start again"
         cells = "1 finished cell is" if self.cells == 1 else f"{self.cells} finished cells are"
@@ -172,7 +172,7 @@ class Journal:
 
     def _line(self, value: Mapping[str, object]) -> None:
         if self._broken or self._handle < 0:
-            raise NotStored(f"the journal is closed; {self._kept()}")
+            raise NotStored(f"the journal is closed; {self._say_kept()}")
         data = json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
         try:
             written = os.write(self._handle, data)
@@ -184,7 +184,9 @@ class Journal:
             os.fsync(self._handle)
         except OSError as error:
             self._take_back()
-            raise NotStored(f"cannot write the journal {str(self.path)!r}: {reason(error)}; {self._kept()}") from error
+            raise NotStored(
+                f"cannot write the journal {str(self.path)!r}: {reason(error)}; {self._say_kept()}"
+            ) from error
         self._size += len(data)
 
     def _take_back(self) -> None:
@@ -227,7 +229,7 @@ class RunLock:
             EnvironmentProblem: the store cannot be written.
         """
         path = self._path = (Path(store) / JOURNALS / f"{run_id}{_RUN}").absolute()
-        handle, holders = _HELD[path] if path in _HELD else (_locked(path, run_id), 0)
+        handle, holders = _HELD[path] if path in _HELD else (_open_locked(path, run_id), 0)
         _HELD[path] = handle, holders + 1
         weakref.finalize(self, _release, path, os.getpid())
 
@@ -283,7 +285,7 @@ _HELD: dict[Path, tuple[int, int]] = {}
 """Path of each lock that this process has -> its descriptor and how many objects hold it."""
 
 
-def _locked(path: Path, run_id: str) -> int:
+def _open_locked(path: Path, run_id: str) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
@@ -332,7 +334,7 @@ def encode_row(row: Row) -> dict[str, object]:
 def decode_row(data: JsonObject) -> Row:
     """Invert :func:`encode_row`; lists of floats become arrays of float32. Raises ValueError on anything else."""
     values = {n: _decode_floats(value) if n in schema.FLOAT_LISTS else value for n, value in data.items()}
-    return schema.checked(cast(Row, values))
+    return schema.complete_row(cast(Row, values))
 
 
 def decode_block(value: object) -> tuple[bytes, int]:

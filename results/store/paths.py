@@ -67,7 +67,7 @@ def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[StoreFile]
     for _ in range(_LISTINGS):
         before = generation(root)
         problems: list[tuple[Path, str]] = []
-        listed = list(_below(root, "", problems, os.path.realpath(root)))
+        listed = list(_list_below(root, "", problems, os.path.realpath(root)))
         if generation(root) == before:
             break
     for path, why in problems:
@@ -159,7 +159,7 @@ def wait_for_lock(handle: int, seconds: float) -> bool:
             time.sleep(0.05)
 
 
-def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]], root: str) -> Iterator[StoreFile]:
+def _list_below(folder: Path, prefix: str, problems: list[tuple[Path, str]], root: str) -> Iterator[StoreFile]:
     """`root` is the store whose links are followed; none is below a link, so that no two of them make a circle."""
     try:
         with os.scandir(folder) as listed:
@@ -171,9 +171,9 @@ def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]], root: st
         relative = prefix + entry.name
         try:
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(folder / entry.name, relative + "/", problems, root)
+                yield from _list_below(folder / entry.name, relative + "/", problems, root)
             elif root and entry.is_symlink() and entry.is_dir() and _leads_out(entry.path, root):
-                yield from _below(folder / entry.name, relative + "/", problems, "")
+                yield from _list_below(folder / entry.name, relative + "/", problems, "")
             elif entry.name.endswith(SUFFIX) and entry.is_file():
                 facts = entry.stat()
                 yield StoreFile(folder / entry.name, relative, facts.st_size, facts.st_ctime_ns)

@@ -205,7 +205,7 @@ def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
     for name, wanted in filters.items():
         column = _column(name)
         if name == TAGS and isinstance(wanted, Mapping):
-            combined = _all_of(combined, *(_tagged(key, value) for key, value in wanted.items()))
+            combined = _match_all(combined, *(_match_tag(key, value) for key, value in wanted.items()))
             continue
         if name not in (*schema.SCALARS, DATE):
             how = f'; as {name}={{"K": "V"}}' if name == TAGS else ""
@@ -227,11 +227,11 @@ def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
             condition = condition | ((ds.field(name) >= pa.scalar(second)) & (ds.field(name) < pa.scalar(end)))
         if any(v is None for v in values):
             condition = condition | ds.field(name).is_null()
-        combined = _all_of(combined, condition)
+        combined = _match_all(combined, condition)
     return combined
 
 
-def _tagged(key: str, value: str) -> ds.Expression:
+def _match_tag(key: str, value: str) -> ds.Expression:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
@@ -240,7 +240,7 @@ def _tagged(key: str, value: str) -> ds.Expression:
     return held == pa.scalar(value)
 
 
-def _all_of(*conditions: ds.Expression | None) -> ds.Expression | None:
+def _match_all(*conditions: ds.Expression | None) -> ds.Expression | None:
     given = [condition for condition in conditions if condition is not None]
     return functools.reduce(operator.and_, given) if given else None
 

@@ -137,7 +137,7 @@ def _store(store: Path, path: Path, locks: bool) -> Recovered:
         return Recovered(path, launch_id, contents.cells, "running", alive)
     if not contents.cells:
         return Recovered(path, launch_id, 0, "empty", _put_away(path, contents.damaged))
-    stored = _stored(store, launch_id)
+    stored = _find_stored(store, launch_id)
     if stored is not None and stored[1] >= contents.cells:
         return Recovered(stored[0], launch_id, stored[1], "stored already", _put_away(path, contents.damaged))
     try:
@@ -182,7 +182,7 @@ def _count(path: Path) -> int:
         return 0
 
 
-def _stored(store: Path, launch_id: str) -> tuple[Path, int] | None:
+def _find_stored(store: Path, launch_id: str) -> tuple[Path, int] | None:
     """The launch's file and its number of cells; None when there is no readable one."""
     import pyarrow.parquet as pq
 

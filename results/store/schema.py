@@ -134,7 +134,7 @@ def _shortest(kept: float) -> float:
     return float(f"{kept:.9g}")
 
 
-def checked(row: Row) -> Row:
+def complete_row(row: Row) -> Row:
     """The row with all columns; absent ones are None.
 
     Raises ValueError when a column does not exist or a required one is missing. Either is a fault of the program.
@@ -160,7 +160,7 @@ class _Without:
 
 
 @contextmanager
-def _spared(package: str) -> Iterator[None]:
+def _hide_package(package: str) -> Iterator[None]:
     finder = _Without(package)
     sys.meta_path.insert(0, finder)
     try:
@@ -175,7 +175,7 @@ def spare_numpy() -> None:
     For a process that only writes: its Arrow takes no arrays of NumPy and makes none.
     """
     if "numpy" not in sys.modules:
-        with _spared("numpy"):
+        with _hide_package("numpy"):
             import_module("pyarrow")
 
 
@@ -187,7 +187,7 @@ def _spare_pandas() -> None:
     import pyarrow as pa
 
     if "pandas" not in sys.modules:
-        with _spared("pandas"):
+        with _hide_package("pandas"):
             pa.scalar(0, pa.int64())  # a type that it must find would load dateutil
 
 

@@ -109,7 +109,7 @@ def to_table(rows: Sequence[Row], provenance: Mapping[str, object]) -> pa.Table:
 
     if not rows:
         raise ValueError("a launch without rows")
-    complete = [schema.checked(row) for row in rows]
+    complete = [schema.complete_row(row) for row in rows]
     arrays = []
     for column in schema.COLUMNS:
         values: list[object] = [row[column.name] for row in complete]  # type: ignore[literal-required]

@@ -164,10 +164,10 @@ def stand(sizes: Sequence[Times], design: SearchDesign, candidates: int) -> list
     Returns:
         The standing at each size.
     """
-    sizes = _clipped(sizes)
+    sizes = _clip(sizes)
     leaders = [_leader(times, design) for times in sizes]
     asked = [(n, c) for n, times in enumerate(sizes) for c in times if c != leaders[n]]
-    differences = {(n, c): _differences(sizes[n], c, leaders[n], design) for n, c in asked}
+    differences = {(n, c): _subtract_leader(sizes[n], c, leaders[n], design) for n, c in asked}
     errors, freedoms = _errors(sizes, leaders, asked, differences)
     level = 1 - design.alpha / (len(design.checks) * max(1, candidates - 1))
     standings = []
@@ -210,7 +210,7 @@ def _would_hardly_change(candidate: int, leader: int, behind: float, half: float
     return abs(behind) + half < design.penalty
 
 
-def _clipped(sizes: Sequence[Times]) -> list[dict[int, dict[int, float]]]:
+def _clip(sizes: Sequence[Times]) -> list[dict[int, dict[int, float]]]:
     """The same times, none far above the fast end of its candidate at its size, or far below the median.
 
     Disturbances make launches slower, never faster: of three launches of which two are slow the fast one shows what the
@@ -226,32 +226,30 @@ def _clipped(sizes: Sequence[Times]) -> list[dict[int, dict[int, float]]]:
     ]
     spread = TO_SPREAD * median(distances) if distances else 0.0
     return [
-        {c: _within(blocks, middle[c] - _FAR_BELOW * spread, _FAR_ABOVE * spread) for c, blocks in times.items()}
+        {c: _clip_block(blocks, middle[c] - _FAR_BELOW * spread, _FAR_ABOVE * spread) for c, blocks in times.items()}
         for times, middle in zip(sizes, middles, strict=True)
     ]
 
 
-def _within(blocks: Mapping[int, float], low: float, above: float) -> dict[int, float]:
+def _clip_block(blocks: Mapping[int, float], low: float, above: float) -> dict[int, float]:
     high = sorted(blocks.values())[len(blocks) // _FAST_SHARE] + above
     return {block: min(max(log, low), high) for block, log in blocks.items()}
 
 
-def _penalised(candidate: int, log: float, design: SearchDesign) -> float:
+def _penalise(candidate: int, log: float, design: SearchDesign) -> float:
     return log if candidate == DEFAULT_CANDIDATE else log + design.penalty
 
 
 def _leader(times: Times, design: SearchDesign) -> int:
     shared = set.intersection(*(set(blocks) for blocks in times.values()))
-    means = {
-        c: math.fsum(_penalised(c, blocks[b], design) for b in shared) / len(shared) for c, blocks in times.items()
-    }
+    means = {c: math.fsum(_penalise(c, blocks[b], design) for b in shared) / len(shared) for c, blocks in times.items()}
     return min(means, key=lambda c: (means[c], c))
 
 
-def _differences(times: Times, candidate: int, leader: int, design: SearchDesign) -> dict[int, float]:
+def _subtract_leader(times: Times, candidate: int, leader: int, design: SearchDesign) -> dict[int, float]:
     """Block -> penalised time of a candidate less the leader's."""
     return {
-        block: _penalised(candidate, log, design) - _penalised(leader, times[leader][block], design)
+        block: _penalise(candidate, log, design) - _penalise(leader, times[leader][block], design)
         for block, log in times[candidate].items()
         if block in times[leader]
     }
@@ -275,10 +273,10 @@ def _errors(
             table[rows[block], column] = difference
         times = sizes[key[0]]
         floors[column] = math.hypot(*(rounding(list(times[c].values())) for c in (key[1], leaders[key[0]])))
-    return _shared_spread(table, floors)
+    return _share_spread(table, floors)
 
 
-def _shared_spread(table: np.ndarray, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _share_spread(table: np.ndarray, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """As :meth:`Rotations.errors`: only the observed differences are asked for."""
     columns = np.arange(table.shape[1])
     return Rotations(table, np.zeros(len(columns), dtype=np.intp), floors).errors(columns)

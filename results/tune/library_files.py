@@ -61,11 +61,11 @@ def write_rules(table: RuleTable, facts: LibraryFacts, folder: PurePath) -> Libr
     if not table.rules:
         return LibraryFiles({})
     writer = writers.get(facts.family)
-    files = _with_variables(writer(table, facts, folder), table) if writer else by_variables(table, facts, folder)
+    files = _add_variables(writer(table, facts, folder), table) if writer else by_variables(table, facts, folder)
     return with_environment(files, table)
 
 
-def _with_variables(files: LibraryFiles, table: RuleTable) -> LibraryFiles:
+def _add_variables(files: LibraryFiles, table: RuleTable) -> LibraryFiles:
     """The same with the variables of rules for every size, where no file can say them.
 
     A variable holds for any number of ranks, so all rules of the collective must have one setting.

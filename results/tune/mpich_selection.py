@@ -153,7 +153,7 @@ def _put(tree: Tree, collective: str, sizes: Mapping[int, Sequence[Rule]], leave
     rules_of: Tree = {}
     for ranks in sorted(sizes):
         rules_of.setdefault(f"comm_size<={ranks - 1}", built_in)
-        rules_of[f"comm_size<={ranks}"] = _by_size(collective, sizes[ranks], built_in, leaves)
+        rules_of[f"comm_size<={ranks}"] = _nest_by_size(collective, sizes[ranks], built_in, leaves)
     rules_of["comm_size=any"] = built_in
     if has_kinds:
         branch["comm_type=intra"] = rules_of
@@ -161,7 +161,7 @@ def _put(tree: Tree, collective: str, sizes: Mapping[int, Sequence[Rule]], leave
         tree[f"collective={collective}"] = rules_of
 
 
-def _by_size(collective: str, rules: Sequence[Rule], built_in: Tree, leaves: Leaves) -> Tree:
+def _nest_by_size(collective: str, rules: Sequence[Rule], built_in: Tree, leaves: Leaves) -> Tree:
     if rules[0].first_bytes == 0 and rules[0].last_bytes is None:
         return leaves[rules[0]] or built_in
     total = collective not in _AVERAGE

@@ -203,7 +203,7 @@ def document_of(report: TuneReport, strict: bool = False) -> Document:
         headline(report),
         exit_code(report, strict),
         partial(_as_dict, report),
-        [f"{_measured(report)}{without_text(report.lost)}", *_step_line(report)],
+        [f"{_describe_measured(report)}{without_text(report.lost)}", *_step_line(report)],
         tuple(table for table in tables if table.rows),
         problems=[
             *(f"lost: {node}: {why}; launches made before do not count" for node, why in report.lost.items()),
@@ -245,7 +245,7 @@ def _step_line(report: TuneReport) -> list[str]:
     ]
 
 
-def _measured(report: TuneReport) -> str:
+def _describe_measured(report: TuneReport) -> str:
     return (
         f"{report.table.library}: {report.collective}, {counted(report.candidates, 'candidate')} and the default, "
         f"{counted(report.launches, 'launch')}, {report.share:.0%} of the cells of a full grid"

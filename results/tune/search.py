@@ -135,7 +135,7 @@ class Search:
     def gains(self) -> list[list[float]]:
         """For each size with another candidate than the default: the log of its gain in each block that has both."""
         chosen = [item for item in self.choices().items() if item[1] != DEFAULT_CANDIDATE]
-        return [gained for place, candidate in chosen if (gained := self._gained(place, candidate))]
+        return [gained for place, candidate in chosen if (gained := self._list_gains(place, candidate))]
 
     def leader(self, place: int) -> tuple[int, float, int]:
         """The fastest candidate at a size so far, the log of its mean time over the default's, and in how many blocks.
@@ -144,12 +144,12 @@ class Search:
         """
         best = DEFAULT_CANDIDATE, 0.0, 0
         for candidate in self.states[place].left:
-            gained = self._gained(place, candidate)
+            gained = self._list_gains(place, candidate)
             if gained and candidate != DEFAULT_CANDIDATE:
                 best = min(best, (candidate, -sum(gained) / len(gained), len(gained)), key=lambda each: each[1])
         return best
 
-    def _gained(self, place: int, candidate: int) -> list[float]:
+    def _list_gains(self, place: int, candidate: int) -> list[float]:
         """The log of a candidate's gain over the default at a size, in each block that has both."""
         usual, own = (self.states[place].times[each] for each in (DEFAULT_CANDIDATE, candidate))
         return [usual[block] - own[block] for block in sorted(set(usual) & set(own))]

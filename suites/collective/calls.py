@@ -18,7 +18,7 @@ def _regions(size: int) -> tuple[Region, Region]:
     return Region("send", 0, size), Region("recv", 0, size)
 
 
-def _in_place(call: Step, here: bool) -> Step:
+def _put_in_place(call: Step, here: bool) -> Step:
     return steps.in_place(call) if here else call
 
 
@@ -39,7 +39,7 @@ def allreduce(world: World, cell: Cell) -> CallAndBuffers:
     size = message_bytes(cell)
     out, back = Region("recv" if here else "send", 0, size), Region("recv", 0, size)
     call = steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.options.op)
-    return _in_place(call, here), _buffers(size, size)
+    return _put_in_place(call, here), _buffers(size, size)
 
 
 def scan(world: World, cell: Cell) -> CallAndBuffers:
@@ -59,7 +59,7 @@ def reduce(world: World, cell: Cell) -> CallAndBuffers:
     size, here = message_bytes(cell), cell.options.in_place and world.rank == cell.options.root
     out, back = Region("recv" if here else "send", 0, size), Region("recv", 0, size)
     call = steps.reduce(out, back, cell.options.root, reduction_dtype(cell.dtype), cell.options.op)
-    return _in_place(call, here), _buffers(size, size)
+    return _put_in_place(call, here), _buffers(size, size)
 
 
 def reduce_scatter(world: World, cell: Cell) -> CallAndBuffers:
@@ -75,7 +75,7 @@ def reduce_scatter(world: World, cell: Cell) -> CallAndBuffers:
     out = Region("recv" if here else "send", 0, size)
     back = Region("recv", _result_at(cell, counts, world.rank) * item, counts[world.rank] * item)
     call = steps.reduce_scatter(out, back, counts, kind, cell.options.op)
-    return _in_place(call, here), _buffers(size, size if here else back.nbytes)
+    return _put_in_place(call, here), _buffers(size, size if here else back.nbytes)
 
 
 def _result_at(cell: Cell, counts: tuple[int, ...], rank: int) -> int:
@@ -106,7 +106,7 @@ def reduce_scatter_block(world: World, cell: Cell) -> CallAndBuffers:
     at = _result_at(cell, (block,) * world.size, world.rank)
     out, back = Region("recv" if here else "send", 0, block * world.size), Region("recv", at, block)
     call = steps.reduce_scatter_block(out, back, kind, cell.options.op)
-    return _in_place(call, here), _buffers(block * world.size, block * world.size if here else block)
+    return _put_in_place(call, here), _buffers(block * world.size, block * world.size if here else block)
 
 
 def gather(world: World, cell: Cell) -> CallAndBuffers:
@@ -116,7 +116,7 @@ def gather(world: World, cell: Cell) -> CallAndBuffers:
     total = size * world.size if is_root else 0
     out = Region("recv", world.rank * size, size) if here else Region("send", 0, size)
     call = steps.gather(out, Region("recv", 0, total), cell.options.root, cell.dtype)
-    return _in_place(call, here), _buffers(size, total)
+    return _put_in_place(call, here), _buffers(size, total)
 
 
 def gatherv(world: World, cell: Cell) -> CallAndBuffers:
@@ -126,7 +126,7 @@ def gatherv(world: World, cell: Cell) -> CallAndBuffers:
     here, into = cell.options.in_place and is_root, Blocks.packed("recv", sizes)
     out = into.block(world.rank) if here else Region("send", 0, sizes[world.rank])
     call = steps.gatherv(out, into if is_root else Blocks.packed("recv", (0,) * world.size), root, cell.dtype)
-    return _in_place(call, here), _buffers(sizes[world.rank], into.nbytes if is_root else 0)
+    return _put_in_place(call, here), _buffers(sizes[world.rank], into.nbytes if is_root else 0)
 
 
 def scatter(world: World, cell: Cell) -> CallAndBuffers:
@@ -136,7 +136,7 @@ def scatter(world: World, cell: Cell) -> CallAndBuffers:
     total = size * world.size if is_root else 0
     into = Region("send", world.rank * size, size) if here else Region("recv", 0, size)
     call = steps.scatter(Region("send", 0, total), into, cell.options.root, cell.dtype)
-    return _in_place(call, here), _buffers(total, size)
+    return _put_in_place(call, here), _buffers(total, size)
 
 
 def scatterv(world: World, cell: Cell) -> CallAndBuffers:
@@ -146,7 +146,7 @@ def scatterv(world: World, cell: Cell) -> CallAndBuffers:
     here, out = cell.options.in_place and is_root, Blocks.packed("send", sizes)
     into = out.block(world.rank) if here else Region("recv", 0, sizes[world.rank])
     call = steps.scatterv(out if is_root else Blocks.packed("send", (0,) * world.size), into, root, cell.dtype)
-    return _in_place(call, here), _buffers(out.nbytes if is_root else 0, sizes[world.rank])
+    return _put_in_place(call, here), _buffers(out.nbytes if is_root else 0, sizes[world.rank])
 
 
 def allgather(world: World, cell: Cell) -> CallAndBuffers:
@@ -155,7 +155,7 @@ def allgather(world: World, cell: Cell) -> CallAndBuffers:
     size = message_bytes(cell)
     total = size * world.size
     out = Region("recv", world.rank * size, size) if here else Region("send", 0, size)
-    return _in_place(steps.allgather(out, Region("recv", 0, total), cell.dtype), here), _buffers(size, total)
+    return _put_in_place(steps.allgather(out, Region("recv", 0, total), cell.dtype), here), _buffers(size, total)
 
 
 def allgatherv(world: World, cell: Cell) -> CallAndBuffers:
@@ -164,7 +164,7 @@ def allgatherv(world: World, cell: Cell) -> CallAndBuffers:
     sizes = uneven(message_bytes(cell), cell, world.size)
     into = Blocks.packed("recv", sizes)
     out = into.block(world.rank) if here else Region("send", 0, sizes[world.rank])
-    return _in_place(steps.allgatherv(out, into, cell.dtype), here), _buffers(sizes[world.rank], into.nbytes)
+    return _put_in_place(steps.allgatherv(out, into, cell.dtype), here), _buffers(sizes[world.rank], into.nbytes)
 
 
 def alltoall(world: World, cell: Cell) -> CallAndBuffers:
@@ -172,7 +172,7 @@ def alltoall(world: World, cell: Cell) -> CallAndBuffers:
     here = cell.options.in_place
     total = message_bytes(cell) * world.size
     out = Region("recv" if here else "send", 0, total)
-    return _in_place(steps.alltoall(out, Region("recv", 0, total), cell.dtype), here), _buffers(total, total)
+    return _put_in_place(steps.alltoall(out, Region("recv", 0, total), cell.dtype), here), _buffers(total, total)
 
 
 def _exchange(world: World, cell: Cell) -> tuple[Blocks, Blocks, tuple[Buffer, ...]]:
@@ -194,13 +194,13 @@ def alltoallv(world: World, cell: Cell) -> CallAndBuffers:
         call = steps.alltoallv(Blocks.packed("send", out_sizes), Blocks.packed("recv", in_sizes), cell.dtype)
         return call, _buffers(sum(out_sizes), sum(in_sizes))
     out, into, buffers = _exchange(world, cell)
-    return _in_place(steps.alltoallv(out, into, cell.dtype), cell.options.in_place), buffers
+    return _put_in_place(steps.alltoallv(out, into, cell.dtype), cell.options.in_place), buffers
 
 
 def alltoallw(world: World, cell: Cell) -> CallAndBuffers:
     """Every rank sends a block to every rank, each with its datatype; all datatypes are the same, as in OMB."""
     out, into, buffers = _exchange(world, cell)
-    return _in_place(steps.alltoallw(out, into, cell.dtype), cell.options.in_place), buffers
+    return _put_in_place(steps.alltoallw(out, into, cell.dtype), cell.options.in_place), buffers
 
 
 def _vector(size: int, ranks: int) -> int:

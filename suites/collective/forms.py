@@ -79,7 +79,7 @@ def calls_of(call: Call, world: World, cell: Cell) -> tuple[list[Step], tuple[Bu
     return [step for step, _ in calls], tuple(Buffer(name, nbytes) for name, nbytes in largest.items())
 
 
-def _behind(call: Step, cell: Cell) -> tuple[Step, ...]:
+def _barrier_behind(call: Step, cell: Cell) -> tuple[Step, ...]:
     """The untimed barrier behind a call. A barrier itself has none, as in OMB: its calls stand back to back."""
     return () if call.op == "barrier" else barrier_after(cell.options.process_sync)
 
@@ -89,7 +89,7 @@ def blocking(collective: Collective) -> Benchmark:
 
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(collective.call, world, cell)
-        return Program(buffers, (Stage(tuple((Lap(), c, Lap("time"), *_behind(c, cell)) for c in calls)),))
+        return Program(buffers, (Stage(tuple((Lap(), c, Lap("time"), *_barrier_behind(c, cell)) for c in calls)),))
 
     return collective.benchmark(collective.name, collective.family, collective.summary, program, PER_CALL)
 
@@ -100,7 +100,7 @@ def persistent(collective: Collective) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(collective.call, world, cell)
         requests = [RequestSlot(number) for number in range(len(calls))]
-        after = _behind(calls[0], cell)
+        after = _barrier_behind(calls[0], cell)
         bodies: list[Body] = [(Lap(), steps.start(r), steps.wait(r), Lap("time"), *after) for r in requests]
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
         return Program(buffers, (Stage(tuple(bodies), setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
@@ -117,7 +117,7 @@ def overlapping(collective: Collective) -> Benchmark:
         request = RequestSlot(0)
         starts = [steps.nonblocking(call, request) for call in calls]
         wait, after = steps.wait(request), barrier_after(cell.options.process_sync)
-        pure: list[Body] = [(Lap(), call, wait, Lap("time"), *_behind(calls[0], cell)) for call in starts]
+        pure: list[Body] = [(Lap(), call, wait, Lap("time"), *_barrier_behind(calls[0], cell)) for call in starts]
         busy: tuple[Node, ...] = (steps.compute(Result("pure", "time")), Lap("compute"))
         if cell.options.tests:
             part = steps.compute(Result("pure", "time", cell.options.tests))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from omb_py.engine.program.benchmark import World, halves
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.groups import Group, on
+from omb_py.engine.program.groups import Group, on_group
 from omb_py.engine.program.language import Body
 from omb_py.suites.guidelines.mockups import Calls, GuidelineSide, Make
 from omb_py.suites.pt2pt.congestion import by_node
@@ -55,7 +55,7 @@ class PartAndLane:
             return ()
         cell = c.cell.with_options(root=ranks.index(root) if root in ranks else 0)
         step = Calls(World(ranks.index(c.rank), len(ranks)), cell).call(op, size, send, recv, here=here or None)
-        return (on(step, ranks),)
+        return (on_group(step, ranks),)
 
     def inputs(self, size: int, at_heads: bool) -> Body:
         """A step that reads the inputs of a reduction; a head that reduces in place has its own in ``right``."""

@@ -28,7 +28,7 @@ from omb_py.suites.shared import (
 )
 
 
-def _timed(size: int, *nodes: Node, count: int = 1) -> Program:
+def _time_nodes(size: int, *nodes: Node, count: int = 1) -> Program:
     """A program that times all nodes, with room for `count` messages to send and as many to receive."""
     loop = body(Lap(), *nodes, Lap("time"))
     return Program((Buffer("send", count * size), Buffer("recv", count * size)), (Stage(loop),))
@@ -39,7 +39,7 @@ def pingping(world: World, cell: Cell, any_source: bool = False) -> Program:
     size, peer = message_bytes(cell), 1 - world.rank
     receive = steps.recv_any if any_source else steps.recv
     out = steps.isend(Region("send", 0, size), peer, cell.dtype, RequestSlot(0))
-    return _timed(size, out, receive(Region("recv", 0, size), peer, cell.dtype), steps.wait(RequestSlot(0)))
+    return _time_nodes(size, out, receive(Region("recv", 0, size), peer, cell.dtype), steps.wait(RequestSlot(0)))
 
 
 def pingping_any_source(world: World, cell: Cell) -> Program:
@@ -60,7 +60,7 @@ def exchange(world: World, cell: Cell) -> Program:
     """A message to and from each of both neighbors in a ring; with two ranks both are the same one."""
     size, right, left = message_bytes(cell), (world.rank + 1) % world.size, (world.rank - 1) % world.size
     first, second = tags((right, left))
-    return _timed(
+    return _time_nodes(
         size,
         steps.isend(Region("send", 0, size), right, cell.dtype, RequestSlot(0), first),
         steps.isend(Region("send", size, size), left, cell.dtype, RequestSlot(1), second),
@@ -75,7 +75,7 @@ def sendrecv_call(world: World, cell: Cell) -> Program:
     """MPI_Sendrecv around a ring."""
     size, right, left = message_bytes(cell), (world.rank + 1) % world.size, (world.rank - 1) % world.size
     out, into = Region("send", 0, size), Region("recv", 0, size)
-    return _timed(size, steps.sendrecv(out, right, into, left, cell.dtype))
+    return _time_nodes(size, steps.sendrecv(out, right, into, left, cell.dtype))
 
 
 def sendrecv_replace(world: World, cell: Cell) -> Program:

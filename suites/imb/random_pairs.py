@@ -71,7 +71,7 @@ def _receive(cell: Cell, place: int, source: int) -> Node:
     return steps.recv(Region("recv", place * size, size), source, cell.dtype)
 
 
-def _both(cell: Cell, places: Mapping[int, int], source: int, target: int) -> tuple[Node, ...]:
+def _exchange_both(cell: Cell, places: Mapping[int, int], source: int, target: int) -> tuple[Node, ...]:
     """A message to `target` and one from `source`, as IMB does both: the receive is posted first."""
     size = message_bytes(cell)
     back = steps.irecv(Region("recv", places[source] * size, size), source, cell.dtype, RequestSlot(0))
@@ -90,7 +90,7 @@ def birandom(world: World, cell: Cell) -> Program:
     """In each pair both ranks send at once."""
     rounds = pairs(world.size)[world.rank]
     places = _message_offsets(peer for each in rounds for peer, _ in each)
-    bodies = ([node for peer, _ in each for node in _both(cell, places, peer, peer)] for each in rounds)
+    bodies = ([node for peer, _ in each for node in _exchange_both(cell, places, peer, peer)] for each in rounds)
     return _program(cell, len(places), bodies)
 
 
@@ -98,7 +98,7 @@ def corandom(world: World, cell: Cell) -> Program:
     """All ranks stand in a random ring, and each sends to the next one."""
     rounds = rings(world.size)[world.rank]
     places = _message_offsets(peer for ends in rounds for peer in ends)
-    return _program(cell, len(places), (_both(cell, places, *ends) for ends in rounds))
+    return _program(cell, len(places), (_exchange_both(cell, places, *ends) for ends in rounds))
 
 
 _ONE = Metric("us", "sum over ranks of their mean lap / messages of an iteration, one for each rank")

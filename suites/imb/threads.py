@@ -60,13 +60,13 @@ def in_threads(program: Program, threads: int) -> Program:
     room = {buffer.name: -(-buffer.nbytes // _LINE) * _LINE for buffer in program.buffers}
     slots, turns = request_count(program), len(stage.variants)
     variants = tuple(
-        _of_thread(stage.variants[turn], thread, room, slots) for turn in range(turns) for thread in range(threads)
+        _move_to_thread(stage.variants[turn], thread, room, slots) for turn in range(turns) for thread in range(threads)
     )
     buffers = (Buffer(b.name, room[b.name] * (threads - 1) + b.nbytes) for b in program.buffers)
     return Program(tuple(buffers), (replace(stage, variants=variants, threads=threads),))
 
 
-def _of_thread(nodes: Body, thread: int, room: dict[str, int], slots: int) -> Body:
+def _move_to_thread(nodes: Body, thread: int, room: dict[str, int], slots: int) -> Body:
     def moved(operand: Operand) -> Operand:
         match operand:
             case Region():
@@ -101,7 +101,7 @@ def _refuses(name: str, cell: Cell) -> str:
     return ""
 
 
-def _threaded(name: str, alone: Benchmark) -> Benchmark:
+def _make_threaded(name: str, alone: Benchmark) -> Benchmark:
     metric, bytes_of = alone.metric, alone.metric.bytes_of
     if bytes_of is not None:
         metric = replace(
@@ -123,4 +123,4 @@ def _threaded(name: str, alone: Benchmark) -> Benchmark:
 
 
 _ALONE = {each.name: each for family in (two_ranks, exchanges, calls) for each in family.BENCHMARKS}
-BENCHMARKS = tuple(_threaded(name, _ALONE[alone]) for name, alone in IN_THREADS.items())
+BENCHMARKS = tuple(_make_threaded(name, _ALONE[alone]) for name, alone in IN_THREADS.items())

@@ -45,7 +45,7 @@ def _stage(
     return Stage(body(*timed, *seen, *end), setup=locks, teardown=unlocks)
 
 
-def _to_all(way: str, everyone: bool, local: bool = False) -> Make:
+def _access_all(way: str, everyone: bool, local: bool = False) -> Make:
     """Programs in which rank 0, or every rank, accesses all others; a rank begins with the next one, as in IMB."""
 
     def program(world: World, cell: Cell) -> Program:
@@ -64,7 +64,7 @@ def _to_all(way: str, everyone: bool, local: bool = False) -> Make:
     return program
 
 
-def _neighbors(way: str, both: bool) -> Make:
+def _access_neighbors(way: str, both: bool) -> Make:
     """Programs in which every rank accesses the ranks before and after it in a ring, or (one other rank) that one."""
 
     def program(world: World, cell: Cell) -> Program:
@@ -130,19 +130,30 @@ def _benchmark(
 
 BENCHMARKS = (
     _benchmark(
-        "bidir_put", "two ranks write into each other's memory at once", _neighbors("put", False), "all", EXACTLY_TWO
+        "bidir_put",
+        "two ranks write into each other's memory at once",
+        _access_neighbors("put", False),
+        "all",
+        EXACTLY_TWO,
     ),
-    _benchmark("bidir_get", "two ranks read each other's memory at once", _neighbors("get", False), "all", EXACTLY_TWO),
-    _benchmark("one_put_all", "rank 0 writes into the memory of all others", _to_all("put", False), "rank 0"),
-    _benchmark("one_get_all", "rank 0 reads the memory of all others", _to_all("get", False), "rank 0"),
     _benchmark(
-        "put_all_local", "the same as one_put_all, complete at the origin alone", _to_all("put", False, True), "rank 0"
+        "bidir_get", "two ranks read each other's memory at once", _access_neighbors("get", False), "all", EXACTLY_TWO
     ),
-    _benchmark("get_all_local", "the same as one_get_all with a local flush", _to_all("get", False, True), "rank 0"),
-    _benchmark("all_put_all", "every rank writes into the memory of all others", _to_all("put", True)),
-    _benchmark("all_get_all", "every rank reads the memory of all others", _to_all("get", True)),
-    _benchmark("exchange_put", "every rank writes into the memory of both neighbors", _neighbors("put", True)),
-    _benchmark("exchange_get", "every rank reads the memory of both neighbors", _neighbors("get", True)),
+    _benchmark("one_put_all", "rank 0 writes into the memory of all others", _access_all("put", False), "rank 0"),
+    _benchmark("one_get_all", "rank 0 reads the memory of all others", _access_all("get", False), "rank 0"),
+    _benchmark(
+        "put_all_local",
+        "the same as one_put_all, complete at the origin alone",
+        _access_all("put", False, True),
+        "rank 0",
+    ),
+    _benchmark(
+        "get_all_local", "the same as one_get_all with a local flush", _access_all("get", False, True), "rank 0"
+    ),
+    _benchmark("all_put_all", "every rank writes into the memory of all others", _access_all("put", True)),
+    _benchmark("all_get_all", "every rank reads the memory of all others", _access_all("get", True)),
+    _benchmark("exchange_put", "every rank writes into the memory of both neighbors", _access_neighbors("put", True)),
+    _benchmark("exchange_get", "every rank reads the memory of both neighbors", _access_neighbors("get", True)),
     replace(
         _benchmark(
             "passive_put", "whether a write completes while its target computes", _passive_put, "rank 0", EXACTLY_TWO

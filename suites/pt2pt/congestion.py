@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from omb_py.engine.program.benchmark import Cell, Metric, RankRule, World, halves
 from omb_py.engine.program.language import Buffer, Node, Program, Region, Repeat, Requests, RequestSlot, Stage, body
 from omb_py.engine.program.steps import irecv, isend, waitall
-from omb_py.suites.pt2pt.two_ranks import OPTIONS, REPLY_BYTES, WINDOW_TAG, apart, reply, timed
+from omb_py.suites.pt2pt.two_ranks import OPTIONS, REPLY_BYTES, WINDOW_TAG, has_own_memory, reply, timed
 from omb_py.suites.shared import BANDWIDTH_COUNTS, message_bytes, point_to_point
 
 
@@ -37,7 +37,7 @@ def _program(world: World, cell: Cell, sender: bool, peers: list[int]) -> Progra
     Each peer has its place in the buffers, so that its data can be checked (OMB: one place for all).
     """
     size, w, total = message_bytes(cell), cell.options.window, cell.options.window * len(peers)
-    name, stride = ("send" if sender else "recv"), size if apart(cell) else 0
+    name, stride = ("send" if sender else "recv"), size if has_own_memory(cell) else 0
     nodes: list[Node] = []
     for j, peer in enumerate(peers):
         region = Region(name, j * (w * stride or size), size, stride)
@@ -70,14 +70,14 @@ def _equal_nodes(hosts: Sequence[str]) -> bool:
 SEVERAL_NODES = RankRule("several nodes with equally many ranks on each", lambda n: n >= 2, _equal_nodes)
 
 
-def _moved(cell: Cell, hosts: Sequence[str]) -> int:
+def _count_moved(cell: Cell, hosts: Sequence[str]) -> int:
     """Bytes that enter (leave) the first node in an iteration."""
     window: int = cell.options.window
     return message_bytes(cell) * window * (len(hosts) - len(by_node(hosts)[0]))
 
 
 FAN = Metric(
-    "MB/s", "size × window × links of the first node × iterations / mean of the senders' time", bytes_over=_moved
+    "MB/s", "size × window × links of the first node × iterations / mean of the senders' time", bytes_over=_count_moved
 )
 _OPTIONS = OPTIONS | {"window"}
 

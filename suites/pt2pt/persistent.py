@@ -27,7 +27,7 @@ _BACK_TAG = 101
 """The tag of the messages from rank 1 to rank 0 where both send; it is another one than in `bibw`, as in OMB."""
 
 
-def _initialised(direction: str, cell: Cell, peer: int, request: int, tag: int = WINDOW_TAG) -> Repeat:
+def _initialise_window(direction: str, cell: Cell, peer: int, request: int, tag: int = WINDOW_TAG) -> Repeat:
     """The initialisation of a window of messages; `direction` (``send`` or ``recv``) is also the buffer's name."""
     step = steps.send if direction == "send" else steps.recv
     call = step(slot_of(direction, cell), peer, cell.dtype, tag)
@@ -41,7 +41,7 @@ def bw(world: World, cell: Cell) -> Program:
     nodes = (steps.startall(window), steps.waitall(window), reply(sender, peer))
     stage = Stage(
         body(*timed(sender, *nodes)),
-        setup=(_initialised("send" if sender else "recv", cell, peer, 0),),
+        setup=(_initialise_window("send" if sender else "recv", cell, peer, 0),),
         teardown=(Repeat(cell.options.window, (steps.free(RequestSlot(0, 1)),)),),
     )
     buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
@@ -56,7 +56,7 @@ def bibw(world: World, cell: Cell) -> Program:
     nodes = (steps.startall(incoming), steps.startall(outgoing), steps.waitall(outgoing), steps.waitall(incoming))
     stage = Stage(
         body(*timed(world.rank == 0, *nodes)),
-        setup=(_initialised("recv", cell, peer, 0, in_tag), _initialised("send", cell, peer, w, out_tag)),
+        setup=(_initialise_window("recv", cell, peer, 0, in_tag), _initialise_window("send", cell, peer, w, out_tag)),
         teardown=(Repeat(2 * w, (steps.free(RequestSlot(0, 1)),)),),
     )
     return Program((window_buffer("send", cell), window_buffer("recv", cell)), (stage,))

@@ -56,7 +56,7 @@ def latency(world: World, cell: Cell) -> Program:
     return Program((Buffer("send", size), Buffer("recv", size)), (Stage(bodies),))
 
 
-def apart(cell: Cell) -> bool:
+def has_own_memory(cell: Cell) -> bool:
     """Whether every message of a window has memory of its own."""
     return cell.distinct or cell.options.buffer_num == "multiple"
 
@@ -64,12 +64,12 @@ def apart(cell: Cell) -> bool:
 def slot_of(name: str, cell: Cell) -> Region:
     """The place of a message of a window; its stride is for a Repeat over the window."""
     size = message_bytes(cell)
-    return Region(name, 0, size, size if apart(cell) else 0)
+    return Region(name, 0, size, size if has_own_memory(cell) else 0)
 
 
 def window_buffer(name: str, cell: Cell, used: bool = True) -> Buffer:
     """Memory of a window's messages; OMB has both buffers on every rank, used or not."""
-    return Buffer(name, message_bytes(cell) * (cell.options.window if used and apart(cell) else 1))
+    return Buffer(name, message_bytes(cell) * (cell.options.window if used and has_own_memory(cell) else 1))
 
 
 def window_posts(cell: Cell, peer: int, outgoing: int | None, incoming: int | None) -> list[Repeat]:

@@ -47,7 +47,7 @@ class TrainingSchedule:
         """Count a step that took so long together and alone. Say when the last one will end, if that is due."""
         self.done += 1
         self._took.append(seconds)
-        left = self._left_s()
+        left = self._estimate_left_s()
         now = self.clock()
         if left < _SOON_S or (self.done > 1 and now - self._said < AGAIN_S):
             return ""
@@ -61,7 +61,7 @@ class TrainingSchedule:
             f"about {duration_text(left)} left, until {until}{sooner}"
         )
 
-    def _left_s(self) -> float:
+    def _estimate_left_s(self) -> float:
         usual = self._took[1:] or self._took  # the first step also prepares
         step = sum(usual) / len(usual)
         warming = max(0, self.sampling.warmup - self.done)

@@ -32,7 +32,7 @@ Forward = Callable[["TensorFlowNetwork", Part, Tensor], Tensor]
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """TensorFlow's C++ code writes to standard error what its own settings do not silence."""
     before, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
@@ -45,7 +45,7 @@ def _quiet() -> Iterator[None]:
 
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-with _quiet():
+with _silence():
     tf: Any = import_module("tensorflow")
 
 
@@ -54,7 +54,7 @@ class TensorFlowNetwork:
 
     def __init__(self, net: nn.Module) -> None:
         self.net = net
-        self.variables: dict[Any, Any] = {p: tf.Variable(_laid_out(p)) for p in net.parameters()}
+        self.variables: dict[Any, Any] = {p: tf.Variable(_put_channels_last(p)) for p in net.parameters()}
 
     def __call__(self, module: Part, x: Tensor) -> Tensor:
         return FORWARD[type(module)](self, module, x)
@@ -64,7 +64,7 @@ class TensorFlowNetwork:
         return tf.reshape(y + self.variables[module.bias], (*x.shape[:-1], y.shape[-1]))
 
     def convolution(self, module: Part, x: Tensor) -> Tensor:
-        x = _framed(x, module.padding[0])
+        x = _pad(x, module.padding[0])
         return tf.nn.conv2d(x, self.variables[module.weight], strides=module.stride, padding="VALID")
 
     def batch_norm(self, module: Part, x: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class TensorFlowNetwork:
         return tf.nn.batch_normalization(x, mean, variance, offset, scale, module.eps)
 
     def pool(self, module: Part, x: Tensor) -> Tensor:
-        return tf.nn.max_pool2d(_framed(x, module.padding, x.dtype.min), module.kernel_size, module.stride, "VALID")
+        return tf.nn.max_pool2d(_pad(x, module.padding, x.dtype.min), module.kernel_size, module.stride, "VALID")
 
     def chain(self, module: Part, x: Tensor) -> Tensor:
         for part in module:
@@ -123,13 +123,13 @@ FORWARD: Final[dict[type[nn.Module], Forward]] = {
 }
 
 
-def _laid_out(tensor: torch.Tensor) -> Tensor:
+def _put_channels_last(tensor: torch.Tensor) -> Tensor:
     """Values with channels last, as TensorFlow has images (N, H, W, C) and filters (H, W, in, out)."""
     values = tensor.detach().numpy()
     return values.transpose(2, 3, 1, 0) if values.ndim == 4 else values
 
 
-def _framed(x: Tensor, width: int, value: float = 0) -> Tensor:
+def _pad(x: Tensor, width: int, value: float = 0) -> Tensor:
     return tf.pad(x, ((0, 0), (width, width), (width, width), (0, 0)), constant_values=value) if width else x
 
 
@@ -139,19 +139,19 @@ class MirroredModel(TrainedModel):
     def __init__(self, net: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], strategy: Tensor = None) -> None:
         self.strategy = strategy
         self.marks = {"library": "TensorFlow's collectives", "library_version": str(tf.__version__)}
-        with strategy.scope() if strategy else tf.init_scope(), _quiet():
+        with strategy.scope() if strategy else tf.init_scope(), _silence():
             self.network = TensorFlowNetwork(net)
         given, wanted = (part.numpy() for part in batch)
         self.batch = tf.constant(given.transpose(0, 2, 3, 1) if given.ndim == 4 else given), tf.constant(wanted)
-        self.run = tf.function(self._together if strategy else self._alone)
+        self.run = tf.function(self._train_together if strategy else self._train_alone)
 
     def step(self) -> Tensor:
         return self.run(*self.batch)
 
-    def _together(self, given: Tensor, wanted: Tensor) -> Tensor:
+    def _train_together(self, given: Tensor, wanted: Tensor) -> Tensor:
         return self.strategy.run(self._train, args=(given, wanted))
 
-    def _alone(self, given: Tensor, wanted: Tensor) -> Tensor:
+    def _train_alone(self, given: Tensor, wanted: Tensor) -> Tensor:
         loss, gradients = self._gradients(given, wanted)
         for variable, gradient in zip(self.network.variables.values(), gradients, strict=True):
             variable.assign_sub(RATE * gradient)
@@ -181,13 +181,16 @@ class MirroredModel(TrainedModel):
     def profiled(self) -> Callable[[Path], list[Entry]]:
         """The calls that TensorFlow's profiler saw, and their elements by the graph of the step."""
         protocol: Any = import_module("tensorflow.tsl.profiler.protobuf.xplane_pb2")
-        with tempfile.TemporaryDirectory() as folder, _quiet():
+        with tempfile.TemporaryDirectory() as folder, _silence():
             with tf.profiler.experimental.Profile(folder):
                 self.step()
             (file,) = Path(folder).rglob("*.xplane.pb")
             space = protocol.XSpace.FromString(file.read_bytes())
         made = (plane.event_metadata[event.metadata_id].name for plane in space.planes for event in _events(plane))
-        nodes = {f"{node.name}:{node.type}": node for node in _nodes(self.run.get_concrete_function(*self.batch).graph)}
+        nodes = {
+            f"{node.name}:{node.type}": node
+            for node in _list_collectives(self.run.get_concrete_function(*self.batch).graph)
+        }
         calls = [nodes[name] for name in made if name in nodes]
         entries = [
             (_CALLS[node.type], node.inputs[0].shape.num_elements(), node.inputs[0].dtype.name) for node in calls
@@ -214,7 +217,7 @@ def _events(plane: Tensor) -> Iterator[Tensor]:
     return (event for line in plane.lines for event in line.events)
 
 
-def _nodes(graph: Tensor) -> Iterator[Tensor]:
+def _list_collectives(graph: Tensor) -> Iterator[Tensor]:
     """The collective operations of a graph, and of the functions in it."""
     inner = (function.graph for function in graph._functions.values() if hasattr(function, "graph"))
     for each in (graph, *inner):
@@ -235,7 +238,7 @@ def join(group: dist.ProcessGroup) -> Tensor:
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": workers}), task_type="worker", task_id=dist.get_rank(group), rpc_layer="grpc"
     )
-    with _quiet():
+    with _silence():
         return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
 
 

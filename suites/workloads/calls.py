@@ -123,7 +123,7 @@ def check_count(counts: Mapping[str, int], instead: str = "take fewer") -> None:
         )
 
 
-def joined(items: Iterable[Item]) -> list[Call]:
+def join_items(items: Iterable[Item]) -> list[Call]:
     """The calls, each with the products before it; the last one also with the products after it.
 
     Without any call the products are dropped, too.
@@ -139,7 +139,7 @@ def joined(items: Iterable[Item]) -> list[Call]:
     return [*calls[:-1], replace(calls[-1], after=tuple(waiting))] if calls and waiting else calls
 
 
-def scaled(call: Call, scale: float, ranks: int) -> Call:
+def scale_call(call: Call, scale: float, ranks: int) -> Call:
     """The call with its sizes and the parameters of its products multiplied by `scale`.
 
     Sizes stay whole elements, at least one if they were not 0. `ranks` is the size of the world.
@@ -172,7 +172,7 @@ def scaled(call: Call, scale: float, ranks: int) -> Call:
     )
 
 
-def slowed(call: Call, factor: float) -> Call:
+def slow_call(call: Call, factor: float) -> Call:
     """The call with `factor` times the rows in its products: as much more computing before and after it."""
 
     def more(products: tuple[Product, ...]) -> tuple[Product, ...]:

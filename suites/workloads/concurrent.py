@@ -32,7 +32,7 @@ def read_collective(text: str) -> HalfCollective | None:
     return None if op == NONE else HalfCollective(op, parse_size(size) if slash else 0)
 
 
-def together(v: Values, rank: int, ranks: int) -> list[Item]:
+def call_together(v: Values, rank: int, ranks: int) -> list[Item]:
     """Every rank calls both collectives, on two communicators of all ranks; or each half of the ranks calls its own."""
     halves = v["ranks"] == "halves"
     half = divides("ranks", ranks, "halves", 2) if halves else ranks

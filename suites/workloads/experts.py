@@ -12,7 +12,7 @@ from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
 from omb_py.suites.workloads.calls import Call, Item, Product
 from omb_py.suites.workloads.grid import divides, one_and_copies
-from omb_py.suites.workloads.routing import Copies, Routing, distinct, drawn
+from omb_py.suites.workloads.routing import Copies, Routing, distinct, draw_copies
 from omb_py.suites.workloads.settings import Values
 
 SCALES_OVER = 128
@@ -98,7 +98,7 @@ def matrix_of(v: Values, ranks: int) -> Matrix:
             )
         return traffic
     if v["routing"] == "drawn":
-        counted = _drawn(v, ranks)
+        counted = _draw_copies(v, ranks)
         counts = counted.to_rank if v["copies"] == "ranks" else counted.to_expert
         return tuple(map(tuple, counts.tolist()))
     divides("experts", v["experts"], "ranks", ranks)
@@ -113,7 +113,7 @@ def _skew(v: Values) -> float:
     return skew
 
 
-def _drawn(v: Values, ranks: int) -> Copies:
+def _draw_copies(v: Values, ranks: int) -> Copies:
     """The copies of tokens whose experts are drawn. Raises UsageError where experts, nodes and ranks do not fit."""
     divides("experts", v["experts"], "ranks", ranks)
     if v["tokens"] * v["experts"] > MOST_AFFINITIES:
@@ -129,7 +129,7 @@ def _drawn(v: Values, ranks: int) -> Copies:
             f"limit {v['limit']} nodes of {each} experts hold no {v['top']}: use limit={-(-v['top'] // each)}"
         )
     routing = Routing(v["experts"], v["top"], v["tokens"], ranks, node, v["limit"], v["seed"])
-    return drawn(routing, tuple(weights(v["traffic"], v["experts"], _skew(v))))
+    return draw_copies(routing, tuple(weights(v["traffic"], v["experts"], _skew(v))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _legs(v: Values, group: tuple[int, ...], me: int) -> list[Leg]:
         return [Leg("", group, matrix[me], [row[me] for row in matrix])]
     if v["routing"] != "drawn" or not isinstance(v["traffic"], str):
         raise UsageError("node= follows each token to its nodes: add routing=drawn, without a traffic matrix")
-    counted, here, place = _drawn(v, n), me // node, me % node
+    counted, here, place = _draw_copies(v, n), me // node, me % node
     peers = range(place, n, node)  # the ranks with this rank's place on every node
     between = Leg(
         " between nodes",

@@ -23,7 +23,7 @@ from omb_py.suites.workloads import (
 )
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, HOROVOD_BYTES
-from omb_py.suites.workloads.calls import Call, Item, check_count, joined, scaled, slowed
+from omb_py.suites.workloads.calls import Call, Item, check_count, join_items, scale_call, slow_call
 from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces import replay
 
@@ -432,7 +432,7 @@ _ALL = (
     Family(
         "together",
         "two collectives at once, each on a communicator of its own",
-        concurrent.together,
+        concurrent.call_together,
         "the bytes of each, as a rank puts them in",
         "NCCL_TESTS_SPLIT of nccl-tests; -multi of the IMB User Guide",
         {
@@ -586,14 +586,14 @@ def _calls(workload: Workload, rank: int, ranks: int) -> tuple[Call, ...]:
     family, values = workload.family, workload.values
     try:
         check_count({key: values[key] or values["model"].shape.layers for key in _REPEATED if key in values})
-        calls = joined(family.make(values, rank, ranks))
+        calls = join_items(family.make(values, rank, ranks))
     except UsageError as error:
         raise UsageError(f"workload {family.name}: {error}") from None
     slow = values["slow"]
     if slow and slow.rank >= ranks:
         raise UsageError(f"workload {family.name}: slow={slow.rank}:… of {ranks} ranks: the last one is {ranks - 1}")
     factor = workload.slowness(rank)
-    return tuple(slowed(scaled(call, values["scale"], ranks), factor) for call in calls)
+    return tuple(slow_call(scale_call(call, values["scale"], ranks), factor) for call in calls)
 
 
 _OF_WORK: Final = ("model", "dtype", "batch", "seq", "layers", "tokens", *s.COMMON)

@@ -43,7 +43,7 @@ def _half_layer(v: Values, group: tuple[int, ...], n: int, label: str, product: 
     return [product, Call("allreduce", whole, dtype, label, group)]
 
 
-def _halves(v: Values, n: int, rows: int) -> tuple[list[Product], list[Product]]:
+def _split_halves(v: Values, n: int, rows: int) -> tuple[list[Product], list[Product]]:
     """The products of each of `n` ranks in a layer, forward and backward: attention, then the feed-forward part."""
     shape = v["model"].shape
     return there_and_back([(shape.projections + shape.output) / n, shape.feed_forward / n], rows)
@@ -52,7 +52,7 @@ def _halves(v: Values, n: int, rows: int) -> tuple[list[Product], list[Product]]
 def _layers_of(v: Values, group: tuple[int, ...], count: int, prefix: str = "") -> tuple[list[Item], list[Item]]:
     """Forward and backward pass through `count` layers, each divided among the ranks of a group."""
     n = len(group)
-    both = zip(("forward", "backward"), _halves(v, n, v["batch"] * tokens(v)), strict=True)
+    both = zip(("forward", "backward"), _split_halves(v, n, v["batch"] * tokens(v)), strict=True)
     forward, backward = (
         [
             item
@@ -101,7 +101,7 @@ def prefill(v: Values, rank: int, ranks: int) -> list[Item]:
     return [*first, *steps, *vocabulary.logits(v, group, v["batch"])]
 
 
-def _exchanged_heads(v: Values, n: int) -> int:
+def _count_exchanged_heads(v: Values, n: int) -> int:
     """Heads of keys and values that are exchanged: fewer than ranks are repeated until each rank has one."""
     shape = v["model"].shape
     heads = shape.kv_heads or shape.heads
@@ -121,7 +121,7 @@ def ulysses(v: Values, rank: int, ranks: int) -> list[Item]:
     n = len(group)
     shape, dtype = v["model"].shape, v["dtype"]
     a_head = divides("tokens", tokens(v), "sp", n) * v["batch"] * shape.hidden // shape.heads * DTYPES[dtype].itemsize
-    whole, grouped = (padded(a_head * heads, n, dtype) for heads in (shape.heads, _exchanged_heads(v, n)))
+    whole, grouped = (padded(a_head * heads, n, dtype) for heads in (shape.heads, _count_exchanged_heads(v, n)))
     rows = v["batch"] * tokens(v) // n
     forward, backward = there_and_back([shape.projections, shape.output + shape.feed_forward], rows)
     if whole == grouped:
@@ -188,7 +188,7 @@ def decode(v: Values, rank: int, ranks: int) -> list[Item]:
     if len(group) == 1:
         return []
     layer: list[Item] = []
-    for half in _halves(v, len(group), v["batch"])[0]:
+    for half in _split_halves(v, len(group), v["batch"])[0]:
         layer += [half, call] * v["requests"]
     token = layer * layers(v)
     if v["head"] == "on":
@@ -292,7 +292,7 @@ def gems(v: Values, rank: int, ranks: int) -> list[Item]:
     return [*calls, *[Call("allreduce", part, v["dtype"], "replicas", twin, work=0.0)] * 2]
 
 
-def _with_ends(
+def _add_ends(
     v: Values, group: tuple[int, ...], work: tuple[list[Item], list[Item]], first: bool, last: bool
 ) -> tuple[list[Item], list[Item]]:
     """A micro-batch's passes with the embedding on the first stage, and head and loss on the last one."""
@@ -315,7 +315,7 @@ def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
     work = _layers_of(v, group, layers(v) // pp, "tensor ") if tp > 1 else _whole_layers(v, pp)
     at = where.coordinate(rank, "pp")
     if v["head"] == "on" and tp > 1:
-        work = _with_ends(v, group, work, at == 0, at == pp - 1)
+        work = _add_ends(v, group, work, at == 0, at == pp - 1)
     message = padded(activation(v), tp, v["dtype"]) // tp if v["sequence"] == "on" else activation(v)
     calls = _stage(v, where, rank, message, work)
     if v["head"] == "on" and tp > 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from omb_py.engine.program import rma, steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.groups import on
+from omb_py.engine.program.groups import on_group
 from omb_py.engine.program.language import (
     Blocks,
     Body,
@@ -144,7 +144,7 @@ def _posts(call: Call, ranks: int, me: int, send: int, recv: int) -> tuple[Step,
                 send += message.nbytes
             return tuple(posts)
         case "serve":
-            return tuple(_served(call, moved, send, recv))
+            return tuple(_answer_messages(call, moved, send, recv))
         case "alltoallv":
             step = steps.alltoallv(_blocks("send", call.out, send), _blocks("recv", call.back, recv), moved)
         case "allreduce":  # frameworks reduce a gradient where it lies
@@ -161,10 +161,10 @@ def _posts(call: Call, ranks: int, me: int, send: int, recv: int) -> tuple[Step,
             step = steps.reduce(out, into, call.root, call.dtype, "sum")
         case _:
             step = steps.barrier()
-    return (on(step, call.group),)
+    return (on_group(step, call.group),)
 
 
-def _served(call: Call, dtype: str, send: int, recv: int) -> Iterator[Step]:
+def _answer_messages(call: Call, dtype: str, send: int, recv: int) -> Iterator[Step]:
     """Take and answer as many messages as there are workers, whichever of them comes."""
     workers = tuple(message.peer for message in call.receives)
     for number, (taken, answer) in enumerate(zip(call.receives, call.sends, strict=True)):
@@ -190,7 +190,7 @@ class _Memory:
 
 
 @lru_cache(maxsize=64)
-def _arranged(workload: Workload, rank: int, ranks: int, most: int) -> tuple[list[_Memory], dict[str, int]]:
+def _arrange(workload: Workload, rank: int, ranks: int, most: int) -> tuple[list[_Memory], dict[str, int]]:
     """The memory of a rank's calls, and the bytes of its buffers."""
     arena, memories = _Arena(most), []
     for call in workload.calls(rank, ranks):
@@ -210,9 +210,9 @@ def place_calls(
 ) -> tuple[list[PlacedCall], tuple[Buffer, ...]]:
     """The calls of a rank with their memory, and the buffers: at most `most` bytes each, unless one call needs more."""
     calls = workload.calls(world.rank, world.size)
-    memories, needed = _arranged(workload, world.rank, world.size, most)
+    memories, needed = _arrange(workload, world.rank, world.size, most)
     targets = {message.peer for call in calls if call.op == WRITE for message in call.sends}
-    places = {target: _written_by(world.rank, workload, target, world.size, most) for target in targets}
+    places = {target: _list_written(world.rank, workload, target, world.size, most) for target in targets}
     placed: list[PlacedCall] = []
     writing: list[Call] = []  # not yet completed
     for call, memory in zip(calls, memories, strict=True):
@@ -224,20 +224,20 @@ def place_calls(
             writing.append(call)
             posts = tuple(rma.put(p["send"], next(places[p["peer"]]), p["peer"], p["dtype"]) for p in posts)
         elif call.op == NOTIFY:
-            posts = (*_flushes(writing), *_exposed(call, memory, world.rank), *posts)
+            posts = (*_flushes(writing), *_expose(call, memory, world.rank), *posts)
         placed.append(PlacedCall(call, posts, memory.wraps, flushes))
     return placed, tuple(Buffer(name, nbytes, name == "recv" and workload.one_sided) for name, nbytes in needed.items())
 
 
-def _written_by(origin: int, workload: Workload, target: int, ranks: int, most: int) -> Iterator[Region]:
+def _list_written(origin: int, workload: Workload, target: int, ranks: int, most: int) -> Iterator[Region]:
     """Where a rank writes into the memory of another one, in the order of its writes."""
-    for call, memory in zip(workload.calls(target, ranks), _arranged(workload, target, ranks, most)[0], strict=True):
+    for call, memory in zip(workload.calls(target, ranks), _arrange(workload, target, ranks, most)[0], strict=True):
         for message, place in zip(call.written, memory.written, strict=True):
             if message.peer == origin:
                 yield place
 
 
-def _exposed(call: Call, memory: _Memory, me: int) -> Iterator[Step]:
+def _expose(call: Call, memory: _Memory, me: int) -> Iterator[Step]:
     for message, place in zip(call.written, memory.written, strict=True):
         yield rma.exposed(rma.put(place, place, me, carrier(call.dtype)), message.peer)
 
@@ -306,7 +306,7 @@ def _due(call: Call, since: int) -> bool:
     return call.until is not None and since >= call.until
 
 
-def _timed(calls: list[Call], compute: int | None, slowness: float) -> tuple[list[Body], Body]:
+def _place_computing(calls: list[Call], compute: int | None, slowness: float) -> tuple[list[Body], Body]:
     """Computing before each call, and at the end: `compute` ns in all; None: as long as the calls take one by one.
 
     `slowness` multiplies all of it.
@@ -324,7 +324,7 @@ def _computing(share: float, compute: int | None) -> Body:
     return (steps.compute(round(share * compute)),)
 
 
-def _multiplied(products: Iterable[Product]) -> Body:
+def _multiply(products: Iterable[Product]) -> Body:
     """Matrix products; consecutive ones of one shape become one Repeat."""
     shapes = (product.shape for product in products)
     groups = ((key, sum(times for *_, times in group)) for key, group in groupby(shapes, lambda shape: shape[:2]))
@@ -351,11 +351,11 @@ def program_of(workload: Workload, world: World, sync: str = "barrier", most: in
     compute, calls = workload.values["compute"], [each.call for each in placed]
     if compute is not None and compute.products:
         buffers += _matrices(calls)
-        before = [_multiplied(call.before) for call in calls]
-        after = _multiplied(product for call in calls for product in call.after)
+        before = [_multiply(call.before) for call in calls]
+        after = _multiply(product for call in calls for product in call.after)
     else:
         time_ns = None if compute is None else compute.of(world.size)
-        before, after = _timed(calls, time_ns, workload.slowness(world.rank))
+        before, after = _place_computing(calls, time_ns, workload.slowness(world.rank))
     stages = _serial(workload, placed, world, sync), _flight(placed, sync), _step(placed, before, after, sync)
     if not workload.one_sided:
         return Program(buffers, stages)

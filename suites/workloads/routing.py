@@ -75,7 +75,7 @@ class Copies:
 
 
 @lru_cache(maxsize=16)
-def drawn(routing: Routing, weights: tuple[float, ...]) -> Copies:
+def draw_copies(routing: Routing, weights: tuple[float, ...]) -> Copies:
     """Count the copies of all tokens of all ranks."""
     import numpy as np
 

@@ -48,7 +48,7 @@ def read_arrivals(text: str) -> Arrivals | None:
     return tuple(requests)
 
 
-def drawn(requests: int, rate: float, tokens: int, seed: int) -> Arrivals:
+def draw_arrivals(requests: int, rate: float, tokens: int, seed: int) -> Arrivals:
     """Arrivals of a Poisson process: gaps are exponential with mean 1 / `rate`.
 
     Args:
@@ -162,14 +162,14 @@ def tokens_of_turn(draft: int, accepted: float) -> float:
     return sum(accepted**position for position in range(draft + 1))
 
 
-def _served(v: Values) -> tuple[list[Turn], list[Served]]:
+def _list_turns(v: Values) -> tuple[list[Turn], list[Served]]:
     """The turns of a workload's settings. Raises UsageError for times that need a clock, or too many turns."""
     clock = v["turn"]
     if v["accepted"] > 1:
         raise UsageError(f"accepted {v['accepted']:g} is no chance: use a number up to 1")
     if v["arrivals"] is None:
         check_count({"requests": v["requests"]})
-    arrivals: Arrivals = v["arrivals"] or drawn(v["requests"], v["rate"], v["tokens"], v["seed"])
+    arrivals: Arrivals = v["arrivals"] or draw_arrivals(v["requests"], v["rate"], v["tokens"], v["seed"])
     if not clock and v["arrivals"] and any(when % 1 for when, _ in arrivals):
         raise UsageError("arrivals at parts of a turn are seconds: say how long a turn takes, as turn=20ms")
     parts = -(-v["prompt"] // v["chunk"]) * len(arrivals) if v["chunk"] else 0
@@ -224,7 +224,7 @@ def _passes(v: Values, rank: int, ranks: int) -> tuple[list[list[Item]], list[Se
             items += vocabulary.logits(v, group, tokens) * (parts * (whole and tokens > 0))
         return items
 
-    turns, seen = _served(v)
+    turns, seen = _list_turns(v)
     return [through_layers(turn) for turn in turns if n > 1], seen
 
 

@@ -31,11 +31,11 @@ def zero(v: Values, rank: int, ranks: int) -> list[Item]:
     if v["stage"] > 3:
         raise UsageError(f"ZeRO has stages 1, 2 and 3, not {v['stage']}: use stage=3")
     if v["schedule"] == PAPER:
-        return _published(v, ranks)
-    return _stage_3(v, ranks) if v["stage"] == 3 else _replicated(v, ranks)
+        return _publish(v, ranks)
+    return _stage_3(v, ranks) if v["stage"] == 3 else _call_replicated(v, ranks)
 
 
-def _published(v: Values, ranks: int) -> list[Item]:
+def _publish(v: Values, ranks: int) -> list[Item]:
     """Buckets of gradients are reduce-scattered beside the backward pass or (stage 1) after it, parameters gathered."""
     if v["stage"] == 3:
         raise UsageError("stage 3 as published gathers each layer twice: use the workload fsdp")
@@ -50,10 +50,10 @@ def _published(v: Values, ranks: int) -> list[Item]:
         for n, work in zip(sizes, sizes if beside else [1.0, *[0.0] * len(sizes)], strict=False)
     ]
     parameters = [Call("allgather", n // ranks, dtype, "parameters", work=0.0) for n in sizes]
-    return [*_reduced(v, parts, reduced, beside), *parameters]
+    return [*_reduce_beside(v, parts, reduced, beside), *parameters]
 
 
-def _reduced(v: Values, parts: Sequence[int], calls: Sequence[Call], beside: bool) -> list[Item]:
+def _reduce_beside(v: Values, parts: Sequence[int], calls: Sequence[Call], beside: bool) -> list[Item]:
     """Both passes, with the calls that reduce so many bytes each beside the backward pass, or after it."""
     forward, backward = passes(v["model"], rows(v))
     if not beside:
@@ -65,7 +65,7 @@ def _reduced(v: Values, parts: Sequence[int], calls: Sequence[Call], beside: boo
     return steps
 
 
-def _replicated(v: Values, ranks: int) -> list[Item]:
+def _call_replicated(v: Values, ranks: int) -> list[Item]:
     """Stages 1 and 2 with DeepSpeed's defaults: an all-reduce a bucket, what the optimizer asks, an all-gather.
 
     ``use_multi_rank_bucket_allreduce`` reduces a bucket for all ranks, though each keeps its own part alone. Without
@@ -81,7 +81,12 @@ def _replicated(v: Values, ranks: int) -> list[Item]:
     flag = [Call("allreduce", 1, "uint8", "overflow", work=0.0)] if item == 2 else []
     norm = Call("allreduce", DTYPES["float32"].itemsize, "float32", "norm", work=0.0)
     shard = padded(sum(own), 2 * ranks, dtype) // ranks
-    return [*_reduced(v, parts, calls, beside), *flag, norm, Call("allgather", shard, dtype, "parameters", work=0.0)]
+    return [
+        *_reduce_beside(v, parts, calls, beside),
+        *flag,
+        norm,
+        Call("allgather", shard, dtype, "parameters", work=0.0),
+    ]
 
 
 def _stage_3(v: Values, ranks: int) -> list[Item]:
@@ -101,10 +106,10 @@ def _stage_3(v: Values, ranks: int) -> list[Item]:
     large = [tensor for tensor in tensors if tensor.elements > v["persistent"]]
     gathers = [
         Call("allgather", _shard(part, ranks, dtype), dtype, "gather", work=float(_shard(part, ranks, dtype)), until=1)
-        for part in _prefetched(large, is_tied(v["model"]) and tensors[0] in large[:1])
+        for part in _group_prefetched(large, is_tied(v["model"]) and tensors[0] in large[:1])
     ]
     forward, backward = there_and_back([whole], rows(v))
-    buckets = _filled(tensors[::-1], v["bucket"])
+    buckets = _fill_groups(tensors[::-1], v["bucket"])
     reduced = [
         Call("reduce_scatter_block", ranks * n, dtype, "gradients", work=2.0 * n, until=None)
         for n in (_shard(part, ranks, dtype) for part in buckets)
@@ -118,7 +123,7 @@ def _stage_3(v: Values, ranks: int) -> list[Item]:
     return [*gathers, *forward, *backward, *reduced, norm, *small]
 
 
-def _prefetched(tensors: Sequence[Tensor], alone: bool) -> list[list[Tensor]]:
+def _group_prefetched(tensors: Sequence[Tensor], alone: bool) -> list[list[Tensor]]:
     """Groups that reach the elements which DeepSpeed prefetches, the first parameter perhaps `alone`."""
     groups: list[list[Tensor]] = []
     for number, tensor in enumerate(tensors):
@@ -128,7 +133,7 @@ def _prefetched(tensors: Sequence[Tensor], alone: bool) -> list[list[Tensor]]:
     return groups
 
 
-def _filled(tensors: Sequence[Tensor], most: int) -> list[list[Tensor]]:
+def _fill_groups(tensors: Sequence[Tensor], most: int) -> list[list[Tensor]]:
     """Groups of at most `most` elements; a larger parameter goes alone."""
     groups: list[list[Tensor]] = []
     size = 0

@@ -14,6 +14,11 @@ SAYS_NOTHING = frozenset(
     "words known part place places whose alike telling travelling found one made told said".split()
 )
 """Names that do not say what a function does or a class stands for."""
+NO_VERB = frozenset(
+    "of by at on in over above below inside with without within between behind beside beyond apart together alone into "
+    "here near left kept own other same several each every once again both more missing no about".split()
+)
+"""A preposition or adverb says what a function does only behind its object, as in ``region.at(k)``."""
 
 
 class Definition(NamedTuple):
@@ -22,28 +27,34 @@ class Definition(NamedTuple):
     path: Path
     name: str
     is_class: bool
+    is_phrase: bool
+    """Whether it is read behind its object: a public method, or a property."""
 
 
-_DEFINED = re.compile(r"^\s*(?:async )?(class|def) (\w+)", re.M)
+_DEFINED = re.compile(r"^( *)(@property\n *)?(?:async )?(class|def) (\w+)", re.M)
 
 
 @cache
 def definitions() -> list[Definition]:
     return [
-        Definition(path.relative_to(ROOT), name, kind == "class")
+        Definition(path.relative_to(ROOT), name, kind == "class", bool(prop or (indent and not name.startswith("_"))))
         for path in source_files()
-        for kind, name in _DEFINED.findall(path.read_text(encoding="utf-8"))
+        for indent, prop, kind, name in _DEFINED.findall(path.read_text(encoding="utf-8"))
     ]
 
 
 def test_a_public_class_name_stands_for_one_thing() -> None:
     files: defaultdict[str, list[str]] = defaultdict(list)
-    for path, name, is_class in definitions():
+    for path, name, is_class, _ in definitions():
         if is_class and not name.startswith("_"):
             files[name].append(str(path))
     assert {name: paths for name, paths in files.items() if len(paths) > 1} == {}
 
 
 def test_every_function_and_class_has_a_name_that_says_something() -> None:
-    vague = [f"{path}: {name}" for path, name, _ in definitions() if name.strip("_").lower() in SAYS_NOTHING]
+    vague = [
+        f"{path}: {name}"
+        for path, name, is_class, is_phrase in definitions()
+        if name.strip("_").lower() in (SAYS_NOTHING if is_class or is_phrase else SAYS_NOTHING | NO_VERB)
+    ]
     assert vague == [], "take a verb for what a function does, a noun for what a class stands for"

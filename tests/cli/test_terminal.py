@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.cli.stdout import PRINTED, REDRAWN, PlainTerminal, guarded, shown
+from omb_py.cli.stdout import PRINTED, REDRAWN, PlainTerminal, guarded, write_out_controls
 from tests.support.machines.mpi import environment
 from tests.support.patience import PATIENCE_S
 
@@ -28,12 +28,12 @@ from tests.support.patience import PATIENCE_S
     ],
 )
 def test_control_sequences_are_shown(text: str, printed: str) -> None:
-    assert shown(text) == printed
-    assert "\x1b]" not in shown(text, REDRAWN)
+    assert write_out_controls(text) == printed
+    assert "\x1b]" not in write_out_controls(text, REDRAWN)
 
 
 def test_progress_may_draw_a_line_again() -> None:
-    assert shown("\r\x1b[2Kround 2", REDRAWN) == "\r\x1b[2Kround 2"
+    assert write_out_controls("\r\x1b[2Kround 2", REDRAWN) == "\r\x1b[2Kround 2"
 
 
 def test_a_file_gets_every_byte() -> None:

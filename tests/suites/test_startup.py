@@ -8,7 +8,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.groups import on
+from omb_py.engine.program.groups import on_group
 from omb_py.engine.program.language import Lap, Stage, body
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
@@ -36,7 +36,7 @@ def test_making_is_timed_and_freeing_is_not(name: str) -> None:
 def test_the_rank_that_is_left_out_makes_no_call_and_is_not_timed() -> None:
     shrink = BENCHMARKS["comm_shrink"]
     programs = [shrink.program(World(rank, 3), cell("comm_shrink")) for rank in range(3)]
-    free, barrier = on(steps.comm_free(), OTHERS), steps.barrier()
+    free, barrier = on_group(steps.comm_free(), OTHERS), steps.barrier()
     stays = (Stage(body(Lap(), steps.comm_shrink(OTHERS), Lap("time"), free, barrier)),)
     assert [program.stages for program in programs] == [stays, stays, (Stage(body(Lap(), Lap("time"), barrier)),)]
     assert shrink.timed_ranks(3) == (0,)

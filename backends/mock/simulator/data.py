@@ -47,7 +47,7 @@ class RankMemory:
 
     def of(self, rank: int, name: str) -> Bytes:
         """All bytes of a buffer of a rank. Raises KeyError."""
-        return self._own[rank, name] if self.moves else self._shared(self._sizes[rank][name])
+        return self._own[rank, name] if self.moves else self._share_scratch(self._sizes[rank][name])
 
     def size(self, rank: int, name: str) -> int:
         """Bytes of a buffer of a rank. Raises KeyError."""
@@ -64,13 +64,13 @@ class RankMemory:
             )
         return np.zeros(nbytes, np.uint8)
 
-    def _shared(self, nbytes: int) -> Bytes:
+    def _share_scratch(self, nbytes: int) -> Bytes:
         if nbytes not in self._scratch:
             self._scratch[nbytes] = self._new(nbytes)
         return self._scratch[nbytes]
 
 
-def into(room: Bytes, data: Bytes, where: NDArray[np.bool_] | None) -> None:
+def copy_into(room: Bytes, data: Bytes, where: NDArray[np.bool_] | None) -> None:
     """Copy received data to `room`: all of it, or of a derived type only the bytes that travel (`where`)."""
     np.copyto(room, data, where=True if where is None else where)
 

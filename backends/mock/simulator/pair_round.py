@@ -200,14 +200,14 @@ class PairSimulation:
             case Code.SEND:
                 self._send(me, other, op)
             case _:
-                call = _started(me, op)
+                call = _start_call(me, op)
                 if queue := other.sent[op.tag]:
                     _pair(other, queue.popleft(), call)
                 else:
                     me.posted[op.tag].append(call)
 
     def _send(self, me: PairEnd, other: PairEnd, op: Op) -> None:
-        call = _started(me, op)
+        call = _start_call(me, op)
         cost, wire = me.costs[id(op)]
         if self._noise.active:
             factor = self._noise.row(me.drawn)[me.ranks]
@@ -222,7 +222,7 @@ class PairSimulation:
             me.sent[op.tag].append(call)
 
 
-def _started(me: PairEnd, op: Op) -> PairCall:
+def _start_call(me: PairEnd, op: Op) -> PairCall:
     call = PairCall(op, me.clock)
     if not op.requests:
         me.waits = [call]

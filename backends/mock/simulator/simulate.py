@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.faults import Flipper, RankDied, RankHangs, RankLost
-from omb_py.backends.mock.simulator.data import Bytes, combine, into
+from omb_py.backends.mock.simulator.data import Bytes, combine, copy_into
 from omb_py.backends.mock.simulator.lower import Code, Op
 from omb_py.backends.mock.simulator.matching import CollectiveCall, Handle, Matcher, Posted, UnmatchedSend
 from omb_py.backends.mock.simulator.timing import Ports, Timing
@@ -251,7 +251,7 @@ class Events:
 
     def _receive(self, rank: int, op: Op) -> bool:
         handle = self._start(rank, op)
-        posted = self._posted(rank, op, handle)
+        posted = self._describe_posted(rank, op, handle)
         key = (op.peer, rank, op.tag)
         message = self._matcher.message_for(key)
         if message is None:
@@ -260,7 +260,7 @@ class Events:
             self._pair(op.peer, rank, message, posted)
         return self._finish(rank, op, handle)
 
-    def _posted(self, rank: int, op: Op, handle: Handle, anyone: bool = False) -> Posted:
+    def _describe_posted(self, rank: int, op: Op, handle: Handle, anyone: bool = False) -> Posted:
         now, iteration, where = self._clock[rank], self._iteration[rank], mask(op.layout, op.nbytes)
         return Posted(handle, op.recv, op.nbytes, now, iteration, op.number, where, anyone)
 
@@ -270,7 +270,7 @@ class Events:
             self._latest[rank] = source
             return self._receive(rank, op.choices[source])
         handle = Handle(rank)
-        self._matcher.keep_for_anyone(rank, op.tag, self._posted(rank, op, handle, anyone=True))
+        self._matcher.keep_for_anyone(rank, op.tag, self._describe_posted(rank, op, handle, anyone=True))
         return self._await(rank, (handle,))
 
     def _answer(self, rank: int, op: Op) -> bool:
@@ -300,7 +300,7 @@ class Events:
     def _put(
         self, rank: int, room: Bytes, payload: Bytes, iteration: int, where: NDArray[np.bool_] | None = None
     ) -> None:
-        into(room[: payload.size], payload, where)
+        copy_into(room[: payload.size], payload, where)
         self._flipper.deliver(rank, room[: payload.size], iteration)
 
     # -- collectives -------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ class Events:
         for kind, fault in self._faults:
             if fault.rank == rank and fault.strikes(self._size, self._iteration[rank]):
                 if kind is RankDied:
-                    raise self._lost(RankDied, rank)
+                    raise self._describe_loss(RankDied, rank)
                 self._hung = rank
                 return True
         return False
@@ -395,11 +395,11 @@ class Events:
     def _deadlock(self) -> RankLost:
         """The error of a deadlock, which names the rank with an injected fault, else the one furthest behind."""
         if self._hung is not None:
-            return self._lost(RankHangs, self._hung)
+            return self._describe_loss(RankHangs, self._hung)
         waiting = [r for r in range(len(self._clock)) if self._iteration[r] < self._loop.first + self._loop.count]
-        return self._lost(RankHangs, min(waiting, key=lambda r: (self._iteration[r], self._number(r), r)))
+        return self._describe_loss(RankHangs, min(waiting, key=lambda r: (self._iteration[r], self._number(r), r)))
 
-    def _lost(self, kind: type[RankLost], rank: int) -> RankLost:
+    def _describe_loss(self, kind: type[RankLost], rank: int) -> RankLost:
         op = self._ops[rank][self._pc[rank] - 1]
         assert op.step is not None
         iteration = self._iteration[rank] if self._loop.is_body else None

@@ -97,8 +97,8 @@ class Slowness:
             self._of_rank[rank] = factor
         self._links = {frozenset((a, b)): factor for a, b, factor in config.link}
         self._uplinks = [(range(first, last + 1), factor) for first, last, factor in config.uplink]
-        self.of_group = lru_cache(maxsize=4096)(self._of_group)
-        """:meth:`_of_group`, which every call of a collective asks."""
+        self.of_group = lru_cache(maxsize=4096)(self._slow_group)
+        """:meth:`_slow_group`, which every call of a collective asks."""
 
     def of_message(self, rank: int, peer: int) -> float:
         """How many times as long a message takes."""
@@ -114,7 +114,7 @@ class Slowness:
             slower[is_inside[0] != is_inside[1]] *= factor
         return slower
 
-    def _of_group(self, group: Group) -> float:
+    def _slow_group(self, group: Group) -> float:
         """How many times as long a collective takes, which waits for its slowest; an empty group is all ranks."""
         members = frozenset(group or range(len(self._of_rank)))
         links = [factor for pair, factor in self._links.items() if pair <= members]

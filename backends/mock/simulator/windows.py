@@ -49,11 +49,11 @@ class Access:
         old = window.copy()
         if "recv" in parts:
             put(origin, parts["recv"], old, iteration)
-        new = self._written(parts, old)
+        new = self._replace_content(parts, old)
         if new is not None:
             put(self.target, window, new, iteration)
 
-    def _written(self, parts: Mapping[str, Bytes], old: Bytes) -> Bytes | None:
+    def _replace_content(self, parts: Mapping[str, Bytes], old: Bytes) -> Bytes | None:
         """The new content of the window; None: it is unchanged."""
         match self.step.op:
             case "get" | "rget":

@@ -276,9 +276,9 @@ class Counters:
         # handles of Open MPI are pointers, those of MPICH numbers; MPI_T wants the address of the handle
         self._comm = self._interface.handle_type(mpi._handleof(comm))
         known = {variable.name: variable for variable in self._interface.performance_variables()}
-        self._open = {name: self._opened(_find_variable(name, known, vendor)) for name in names}
+        self._open = {name: self._open_variable(_find_variable(name, known, vendor)) for name in names}
 
-    def _opened(self, variable: Variable) -> _Open:
+    def _open_variable(self, variable: Variable) -> _Open:
         if variable.object not in ("", "communicator"):
             raise EnvironmentProblem(f"{variable.name} belongs to a {variable.object}, and --pvar reads none of it")
         handle, count = ctypes.c_void_p(), ctypes.c_int()

@@ -141,7 +141,7 @@ def knobs_of(answer: Listed, trees: tuple[str, ...] = ()) -> LibraryKnobs:
     library, version = str(answer["library"]), str(answer["version"])
     if "reason" in answer:
         return LibraryKnobs("mpi", library, version, reason=answer["reason"], fix="use another library")
-    read = _READERS.get(library, _plain)
+    read = _READERS.get(library, _make_plain_knob)
     knobs = tuple(read(cvar) for cvar in answer["cvars"])
     if library == INTEL:
         knobs += adjust_knobs()
@@ -167,7 +167,7 @@ def _type(variable: Listed) -> str:
     return _WORDS.get(variable["type"], str(variable["type"]).lower())
 
 
-def _plain(cvar: Listed, variable: str = "", choices: tuple[Choice, ...] = (), **more: Any) -> Knob:
+def _make_plain_knob(cvar: Listed, variable: str = "", choices: tuple[Choice, ...] = (), **more: Any) -> Knob:
     """A control variable of a library of which nobody told us how it is set."""
     more = {**cvar, **more}
     listed = choices or tuple(Choice(name, str(number)) for number, name in cvar["items"])
@@ -184,17 +184,17 @@ def _plain(cvar: Listed, variable: str = "", choices: tuple[Choice, ...] = (), *
     )
 
 
-def _of_open_mpi(cvar: Listed) -> Knob:
-    return _plain(cvar, "" if cvar["scope"] == "constant" else f"OMPI_MCA_{cvar['name']}")
+def _make_open_mpi_knob(cvar: Listed) -> Knob:
+    return _make_plain_knob(cvar, "" if cvar["scope"] == "constant" else f"OMPI_MCA_{cvar['name']}")
 
 
-def _of_mpich(cvar: Listed) -> Knob:
+def _make_mpich_knob(cvar: Listed) -> Knob:
     """MPICH reads the variable of the same name when it starts; descriptions list the values, in their order."""
     choices, value = choices_in(cvar["description"], cvar["type"]), cvar["value"]
     by_place = cvar["type"] == "INT" and bool(choices) and not choices[0].word.isdigit()
     if by_place and value.isdigit() and int(value) < len(choices):
         value = choices[int(value)].word
-    return _plain(cvar, cvar["name"], choices, value=value)
+    return _make_plain_knob(cvar, cvar["name"], choices, value=value)
 
 
 def choices_in(description: str, type: str) -> tuple[Choice, ...]:
@@ -215,15 +215,21 @@ def choices_in(description: str, type: str) -> tuple[Choice, ...]:
     return tuple(Choice(mark[1], description[mark.end() : end].strip()) for mark, end in zip(marks, ends, strict=True))
 
 
-def _of_intel(cvar: Listed) -> Knob:
+def _make_intel_knob(cvar: Listed) -> Knob:
     tags = read_tags(cvar["description"])
     name = cvar["name"]
     variable = tags.get("Alias") or (name if name.startswith("I_MPI_") else "")
     verbosity = tags.get("Verbosity", cvar["verbosity"])
-    return _plain(cvar, variable, verbosity=verbosity, description=tags[""], value=tags.get("Default", cvar["value"]))
+    return _make_plain_knob(
+        cvar, variable, verbosity=verbosity, description=tags[""], value=tags.get("Default", cvar["value"])
+    )
 
 
-_READERS: Final[Mapping[str, Callable[[Listed], Knob]]] = {OPEN_MPI: _of_open_mpi, MPICH: _of_mpich, INTEL: _of_intel}
+_READERS: Final[Mapping[str, Callable[[Listed], Knob]]] = {
+    OPEN_MPI: _make_open_mpi_knob,
+    MPICH: _make_mpich_knob,
+    INTEL: _make_intel_knob,
+}
 
 
 def built_in_trees(library: Path) -> tuple[str, ...]:

@@ -99,16 +99,16 @@ class TorchStatements(Statements):
 
     def prepared(self, stage: Stage) -> Stage:
         """Each group of sends and receives as one step, which knows all of them."""
-        return replace(stage, variants=tuple(self._collected(body) for body in stage.variants))
+        return replace(stage, variants=tuple(self._collect_groups(body) for body in stage.variants))
 
-    def _collected(self, nodes: Body) -> Body:
+    def _collect_groups(self, nodes: Body) -> Body:
         out: list[Node] = []
         group: list[Node] | None = None
         for node in nodes:
             if isinstance(node, Step) and node.op == "group_start":
                 group = []
             elif isinstance(node, Step) and node.op == "group_end" and group is not None:
-                messages = [_at(step, k) for step, k in walk(tuple(group)) if isinstance(step, Step)]
+                messages = [_select_pass(step, k) for step, k in walk(tuple(group)) if isinstance(step, Step)]
                 self._groups.append(messages)
                 out.append(Step("exchange", {"group": len(self._groups) - 1, "messages": len(messages)}))
                 group = None
@@ -116,9 +116,11 @@ class TorchStatements(Statements):
                 group.append(node)
             elif isinstance(node, Repeat) and any(isinstance(n, Step) and n.op == "group_start" for n in node.body):
                 for k in range(node.times):  # each pass with messages of its own
-                    out += self._collected(tuple(_at(n, k) if isinstance(n, Step) else n for n in node.body))
+                    out += self._collect_groups(
+                        tuple(_select_pass(n, k) if isinstance(n, Step) else n for n in node.body)
+                    )
             elif isinstance(node, Repeat):  # groups deeper down move on with the repeat next to them alone
-                out.append(Repeat(node.times, self._collected(node.body)))
+                out.append(Repeat(node.times, self._collect_groups(node.body)))
             else:
                 out.append(node)
         return tuple(out)
@@ -162,7 +164,7 @@ def exchange(batch: list[Any], own: list[tuple[torch.Tensor, torch.Tensor]]) -> 
             work.wait()
 
 
-def _at(step: Step, k: int) -> Step:
+def _select_pass(step: Step, k: int) -> Step:
     return Step(step.op, {n: v.at(k) if isinstance(v, Region) else v for n, v in step.operands.items()})
 
 

@@ -79,7 +79,7 @@ def command() -> click.Command:
                 "Do not check every byte before anything is timed; the report says so. (default: off)",
             ),
             option("--strict", "Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)"),
-            *(param for param in suite_options(of_the_line=False) if _here(param)),
+            *(param for param in suite_options(of_the_line=False) if _is_offered(param)),
             *report_options(),
             tool_option("Output", "--quiet", "No progress and no notes on stderr. (default: off)"),
             table_option("store"),
@@ -129,7 +129,7 @@ def check_job(suite: Suite, words: Sequence[str]) -> None:
         raise UsageError(f"{suite.file}: [accept] key 'background-job': {message}") from None
 
 
-def _here(param: click.Parameter) -> bool:
+def _is_offered(param: click.Parameter) -> bool:
     return isinstance(param, click.Option) and not any(opt.removeprefix("--") in _NOT_HERE for opt in param.opts)
 
 

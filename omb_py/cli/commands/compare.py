@@ -48,17 +48,21 @@ def command() -> click.Command:
         "compare",
         params=[
             click.Argument(["words"], nargs=-1, metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"),
-            _several(heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"),
-            _several(
+            _make_repeatable(
+                heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"
+            ),
+            _make_repeatable(
                 heading,
                 "--pip",
                 "SIDE=PACKAGE",
                 "Package of a side, as BASE=mpich==4.3.2; it gets a small environment, made once.",
                 "this environment's",
             ),
-            _several(heading, "--module", "SIDE=NAME", "Module that a side loads, as NEW=openmpi/5.0.7.", "none"),
-            _several(heading, "--set", "SIDE:K=V", "Variable that a side sets, as NEW:UCX_TLS=tcp.", "none"),
-            _several(
+            _make_repeatable(
+                heading, "--module", "SIDE=NAME", "Module that a side loads, as NEW=openmpi/5.0.7.", "none"
+            ),
+            _make_repeatable(heading, "--set", "SIDE:K=V", "Variable that a side sets, as NEW:UCX_TLS=tcp.", "none"),
+            _make_repeatable(
                 heading, "--option", "SIDE:O=V", "Option of the benchmark for one side, as NEW:binding=mpi4py.", "none"
             ),
             *_programs(),
@@ -120,14 +124,14 @@ def aa_command() -> click.Command:
     )
 
 
-def _several(heading: str, flag: str, metavar: str, text: str, default: str) -> click.Option:
+def _make_repeatable(heading: str, flag: str, metavar: str, text: str, default: str) -> click.Option:
     flags = f"{flag} {flag.removeprefix('--')}s {metavar}"
     return tool_option(heading, flags, f"{text} Repeat it. (default: {default})", str, multiple=True)
 
 
 def _programs() -> list[click.Parameter]:
     return [
-        _several(
+        _make_repeatable(
             PROGRAMS,
             "--run",
             "COMMAND",
@@ -158,7 +162,7 @@ def reading_options() -> list[click.Parameter]:
             str,
             default="",
         ),
-        _several(
+        _make_repeatable(
             PROGRAMS,
             "--metric",
             "TEXT",

@@ -63,7 +63,7 @@ def run_dashboard(place: str | None, bind: str, port: int | None, store: Path | 
     app = make(data, token)
     from omb_py.dashboards.explorer.server import make_server  # waitress is optional; make() says where it is missing
 
-    listening = _listening(bind, *(_PORTS if port is None else [port]))
+    listening = _listen(bind, *(_PORTS if port is None else [port]))
     port = listening.getsockname()[1]
     address = f"http://{bind}:{port}/?{PARAMETER}={token}"
     click.echo(f"omb-py: {len(data.frame)} cells of {folder}: {address}  (Ctrl-C ends it)", err=True)
@@ -80,7 +80,7 @@ def run_dashboard(place: str | None, bind: str, port: int | None, store: Path | 
     return OK
 
 
-def _listening(bind: str, port: int, *others: int) -> socket.socket:
+def _listen(bind: str, port: int, *others: int) -> socket.socket:
     """Raises EnvironmentProblem where the port and all others are taken, or the address is not ours."""
     try:
         return socket.create_server(
@@ -89,6 +89,6 @@ def _listening(bind: str, port: int, *others: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         taken = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
         if taken and others:
-            return _listening(bind, *others)
+            return _listen(bind, *others)
         advice = "choose another with --port" if taken else "--bind takes an address of this machine"
         raise EnvironmentProblem(f"cannot listen on {bind} port {port}: {error}; {advice}") from error

@@ -92,7 +92,7 @@ def run_history(
     every = series.series(rows)
     judged = [cell for cell in every if enough(cell, unit)]
     if not judged:
-        raise UsageError(_too_few(every[0], rows, unit, place))
+        raise UsageError(_explain_too_few(every[0], rows, unit, place))
     look = provenance_of(place)
     histories = [
         history(cell, look, versions=by == "version", delta=delta, seed=seed, unit=unit) for cell in judged[:_SERIES]
@@ -109,7 +109,7 @@ def run_history(
     return OK
 
 
-def _too_few(cell: series.Series, rows: Sequence[TimedRow], unit: Kind | None, place: Path) -> str:
+def _explain_too_few(cell: series.Series, rows: Sequence[TimedRow], unit: Kind | None, place: Path) -> str:
     kind = unit or kind_of(cell.points)
     what, more = too_few(cell, kind), LEAST - len(units_of(cell.points, kind))
     if cell.facts["source"] != OURS:

@@ -156,7 +156,7 @@ def run_explain(
         raise UsageError(f"explain looks at no more than {MOST_EXPLAINED} ranks, not {ranks}: use a smaller -n")
     benchmark = find(name)
     if device and joined_environment(os.environ):
-        click.echo(explain_devices.of_rank(os.environ, device, gpus or explain_devices.here(device, os.environ)))
+        click.echo(explain_devices.of_rank(os.environ, device, gpus or explain_devices.count_here(device, os.environ)))
         return OK
     if device and device not in capabilities_of()[backend].devices:
         raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: leave --device out")
@@ -187,7 +187,7 @@ def _where(
     words = ["omb-py", benchmark.name, "--backend", backend, "--device", device]
     bind, needs_mpi = capabilities.start.bound, capabilities.start.needs_mpi
     command = command_for(launcher, words, ranks, hosts=hosts, bind=bind, needs_mpi=needs_mpi, gpus="own")
-    each = gpus or explain_devices.here(device, os.environ)
+    each = gpus or explain_devices.count_here(device, os.environ)
     return f"\n\n{explain_devices.before_launch(command, hosts, ranks, device, each)}"
 
 

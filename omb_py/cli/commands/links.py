@@ -55,7 +55,14 @@ _EXAMPLES = (
 def command() -> click.Command:
     return Page(
         "links",
-        params=[*_own(), *_searching(), *_reading(), *_as_benchmarks(), *_output(), debug_option()],
+        params=[
+            *_make_sweep_options(),
+            *_make_search_options(),
+            *_reading(),
+            *_as_benchmarks(),
+            *_output(),
+            debug_option(),
+        ],
         callback=run_links,
         help="Every pair of nodes: which node, which link is slow?\n\n"
         "Latency, its tail and bandwidth of all pairs, in rounds of disjoint pairs, one rank a node. What is slower "
@@ -66,7 +73,7 @@ def command() -> click.Command:
     )
 
 
-def _own() -> list[click.Parameter]:
+def _make_sweep_options() -> list[click.Parameter]:
     heading, usual = "What is measured", SweepDesign()
     option = partial(tool_option, heading)
     return [
@@ -110,7 +117,7 @@ def _own() -> list[click.Parameter]:
     ]
 
 
-def _searching() -> list[click.Parameter]:
+def _make_search_options() -> list[click.Parameter]:
     option = partial(tool_option, "Many nodes")
     return [
         option(
@@ -179,7 +186,7 @@ def run_links(
         _check_useless()
         design = SweepDesign(given["small"], given["large"])
         result = from_logs(logs, names or USUAL_NAMES, design, topology)
-        return _shown(result, document_of(result), graph, form, output)
+        return _show(result, document_of(result), graph, form, output)
     if names:
         raise UsageError("--names is for --from: give both")
     of_design = ("small", "large", "iterations", "windows", "window", "passes", "launches", "rounds")
@@ -193,7 +200,7 @@ def run_links(
     if topology:
         raise UsageError("--topology is for --isolate and --from: give one of them too")
     result = sweep(request, design)
-    return _shown(result, _advised(document_of(result), request, result.slow_nodes), graph, form, output)
+    return _show(result, _advised(document_of(result), request, result.slow_nodes), graph, form, output)
 
 
 def _check_useless() -> None:
@@ -210,7 +217,7 @@ def _check_useless() -> None:
         raise UsageError(f"--from measures nothing, so {useless[0]} says nothing: leave it out")
 
 
-def _shown(result: PairSweep, document: Document, graph: str | None, form: str, output: Sequence[Path]) -> int:
+def _show(result: PairSweep, document: Document, graph: str | None, form: str, output: Sequence[Path]) -> int:
     if graph:
         document = replace(document, picture=heat_map(matrix(result)))
     return write_report(document, form, output, partial(_html, result, document))

@@ -85,7 +85,7 @@ def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, s
 
 def _predictions(rows: list[TimedRow], ranks: int, form: str, command: str) -> int:
     try:
-        predictions = cost_model.scaled(rows, ranks)
+        predictions = cost_model.predict_at_ranks(rows, ranks)
     except UsageError as error:
         hint = f"measure other numbers of ranks with {command.format(ranks='RANKS')}"
         raise UsageError(f"{error}; {hint}") from None

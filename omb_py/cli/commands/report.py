@@ -72,7 +72,7 @@ def split(words: tuple[str, ...], store: Path | None) -> tuple[list[Path], list[
 
 
 @contextmanager
-def _few_collections() -> Iterator[None]:
+def _collect_seldom() -> Iterator[None]:
     """Look for unreachable cycles after :data:`_YOUNG` new objects, and then as before."""
     before = gc.get_threshold()
     gc.set_threshold(_YOUNG, 20, 50)
@@ -92,7 +92,7 @@ def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     if output.suffix not in ("", ".html", ".htm"):
         raise UsageError(f"--output {output}: the report is a page of HTML: name it {output.with_suffix('.html')}")
     places, filters = split(words, store if store_is_given() or not any("=" not in w for w in words) else None)
-    with _few_collections():
+    with _collect_seldom():
         document = report(places[0], parse(filters), *places[1:])
         write_file(output, page(document))
     what = (

@@ -63,7 +63,7 @@ def suite_options(of_the_line: bool) -> list[click.Parameter]:
             hidden = option.hidden or not option.takes(benchmark)
             takers[long] += not hidden
             if long not in options or (options[long].hidden and not hidden):
-                options[long] = _of_a_suite(measuring_option(option, benchmark), long)
+                options[long] = _add_suite_default(measuring_option(option, benchmark), long)
     for long, param in options.items():
         param.brief = takers[long] < _SHARE * len(benchmarks)
     letters: set[str] = set()
@@ -73,7 +73,7 @@ def suite_options(of_the_line: bool) -> list[click.Parameter]:
     return list(options.values())
 
 
-def _of_a_suite(option: Grouped, long: str) -> Grouped:
+def _add_suite_default(option: Grouped, long: str) -> Grouped:
     """The option, with its default in a suite where that is not what the head of the page says of all."""
     if long in LINE_ONLY:
         return option

@@ -58,16 +58,16 @@ class TuneGrid:
     def points(self) -> tuple[list[CheckedRequest], CheckedRequest | None]:
         """The requests of all points, and that of a workload's step. Raises UsageError, EnvironmentProblem."""
         if not self.workload:
-            return [point for ranks in self.ranks for point in self._of_collective(ranks)], None
+            return [point for ranks in self.ranks for point in self._request_collective(ranks)], None
         if self.words and not self.words[0].startswith("-"):
             raise UsageError(f"a workload names its collectives: leave {self.words[0]!r} or --workload out")
         if len(self.ranks) > 1 or self.ops or self.in_place:
             raise UsageError("a workload is tuned as it is called: one number of -n, and neither --op nor --in-place")
         request = request_of_line([STEP, *self.words, "-n", str(self.ranks[0])], unstored=_UNSTORED)
-        step = step_of(self._stored(request), self.workload)
+        step = step_of(self._set_store(request), self.workload)
         return list(requests_of(step)), step
 
-    def _of_collective(self, ranks: int) -> Iterator[CheckedRequest]:
+    def _request_collective(self, ranks: int) -> Iterator[CheckedRequest]:
         if not self.words or self.words[0].startswith("-"):
             raise UsageError("which collective? It comes first: omb-py tune allreduce -n 4")
         short = self.words[0].lower().removeprefix("osu_")
@@ -78,9 +78,9 @@ class TuneGrid:
             raise UsageError(f"no collective {self.words[0]!r}: {nearest(short, collectives)}")
         request = request_of_line([*self.words, "-n", str(ranks)], unstored=_UNSTORED)
         for op, in_place in product(self.ops or (request.options.op,), self.in_place or (request.options.in_place,)):
-            yield resolve(parse(self._stored(request).changed(op=op, in_place=in_place)))
+            yield resolve(parse(self._set_store(request).changed(op=op, in_place=in_place)))
 
-    def _stored(self, request: Request) -> Request:
+    def _set_store(self, request: Request) -> Request:
         store = self.store or request.store or DEFAULT_STORE
         return request.changed(store=store, seed=self.seed, quiet=self.quiet)
 
@@ -135,7 +135,7 @@ def command() -> click.Command:
         params=[
             click.Argument(["words"], nargs=-1, metavar="[COLLECTIVE] [OPTIONS]"),
             *_candidate_options(),
-            *_judging_options(),
+            *_make_judging_options(),
             tool_option(
                 "Output", "--folder DIR", "Where the files are written that the proof allows.", Path, default="tuned"
             ),
@@ -181,7 +181,7 @@ def _candidate_options() -> list[click.Parameter]:
             _BOTH.__eq__,
             heading=heading,
             metavar=_BOTH,
-            type=ParsedType(_in_place),
+            type=ParsedType(_parse_in_place),
             default=(),
             help=f"Use MPI_IN_PLACE; {_BOTH}: tune with it and without, and a rule is the fastest for both. "
             "(default: without)",
@@ -210,7 +210,7 @@ def _candidate_options() -> list[click.Parameter]:
     ]
 
 
-def _judging_options() -> list[click.Parameter]:
+def _make_judging_options() -> list[click.Parameter]:
     option = partial(tool_option, "How verdicts are made")
     return [
         option(
@@ -244,7 +244,7 @@ def _operations(text: str) -> tuple[str, ...]:
     return words
 
 
-def _in_place(text: str) -> tuple[bool, ...]:
+def _parse_in_place(text: str) -> tuple[bool, ...]:
     one_of("kind of buffers", text, (_IN_PLACE, _BOTH))
     return (False, True) if text == _BOTH else (True,)
 

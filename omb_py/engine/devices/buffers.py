@@ -51,7 +51,7 @@ class DeviceBuffers:
         self.device, self.placement, self.place, self.crowd = device, placement, place, crowd
         self.direct = direct or place == HOST
         self._kinds: dict[str, HereMemory | DeviceMemory] = {}
-        self.memory = self._of("")
+        self.memory = self._find_memory("")
         """The memory that holds the buffers that were reserved last."""
         self.stage = StagingMemory(device)
         """Host memory that the library reads and writes when communication is staged."""
@@ -66,7 +66,7 @@ class DeviceBuffers:
         """Bytes of the device that this rank may take; None where its buffers are on the host."""
         return None if self.place == HOST else self.device.memory_left() // self.crowd
 
-    def _of(self, kind: str) -> HereMemory | DeviceMemory:
+    def _find_memory(self, kind: str) -> HereMemory | DeviceMemory:
         kind = kind if kind in ON_DEVICE else ""
         if kind not in self._kinds:
             on_host = self.place == HOST
@@ -76,7 +76,7 @@ class DeviceBuffers:
         return self._kinds[kind]
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        self.memory = self._of(kind)
+        self.memory = self._find_memory(kind)
         for name, nbytes in sizes.items():
             self.memory.reserve(name, nbytes)
             if not self.direct:
@@ -218,12 +218,12 @@ def places_of(plane: Plane, device: Device, share: bool, host: str) -> list[Devi
 
 def crowd(places: Sequence[DevicePlace]) -> int:
     """The most ranks that have the same device."""
-    return max(map(len, _by_device(places)))
+    return max(map(len, _group_by_device(places)))
 
 
 def refuse_sharing(places: Sequence[DevicePlace]) -> None:
     """Raises EnvironmentProblem when several ranks have the same device."""
-    shared = max(_by_device(places), key=len)
+    shared = max(_group_by_device(places), key=len)
     if len(shared) == 1:
         return
     host, ranks = shared[0]["host"], ", ".join(str(place["rank"]) for place in shared)
@@ -235,7 +235,7 @@ def refuse_sharing(places: Sequence[DevicePlace]) -> None:
     )
 
 
-def _by_device(places: Sequence[DevicePlace]) -> list[list[DevicePlace]]:
+def _group_by_device(places: Sequence[DevicePlace]) -> list[list[DevicePlace]]:
     by_device: dict[tuple[str, str], list[DevicePlace]] = {}
     for place in places:
         by_device.setdefault((place["host"], place["identity"]), []).append(place)

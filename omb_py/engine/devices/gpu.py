@@ -190,10 +190,10 @@ class Gpu:
 
     def function(self, name: str) -> int:
         if name in OWN:
-            return self._own(name).address(name, self.kind)
+            return self._make_callback(name).address(name, self.kind)
         return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
 
-    def _own(self, name: str) -> DeviceFunctions:
+    def _make_callback(self, name: str) -> DeviceFunctions:
         """The callback of one of :data:`OWN`, which generated code can call; made when first asked for."""
         if name not in self._callbacks:
             makers: dict[str, Callable[[], Callable[..., None]]] = {SPIN: self._spinner, MATMUL: self._multiplier}
@@ -252,7 +252,7 @@ class Gpu:
 
     def call(self, name: str, *operands: int) -> None:
         if name in OWN:
-            self._own(name).call(name, self.kind, operands)
+            self._make_callback(name).call(name, self.kind, operands)
             return
         function = self._function(name)
         kinds = [ctypes.c_int64] * len(FUNCTIONS[name].split())

@@ -135,10 +135,10 @@ def count_amd(identity: str) -> Iterator[GpuCounter]:
 def _amd_handle(library: ModuleType, identity: str) -> Any:
     """The GPU of an identity: HIP's UUID, 16 characters of the serial number in hex, or a PCI address."""
     serial = serial_of(identity)
-    for handle in _of_amd(library, "amdsmi_get_processor_handles") or ():
-        facts = _of_amd(library, "amdsmi_get_gpu_asic_info", handle) or {}
+    for handle in _ask_amd(library, "amdsmi_get_processor_handles") or ():
+        facts = _ask_amd(library, "amdsmi_get_gpu_asic_info", handle) or {}
         own = str(facts.get("asic_serial", "")).lower().removeprefix("0x").zfill(16)
-        if own == serial or _of_amd(library, "amdsmi_get_gpu_device_bdf", handle) == identity.lower():
+        if own == serial or _ask_amd(library, "amdsmi_get_gpu_device_bdf", handle) == identity.lower():
             return handle
     raise EnvironmentProblem(f"amdsmi does not know the GPU {serial or identity}: compare with amd-smi list")
 
@@ -155,7 +155,7 @@ def serial_of(identity: str) -> str:
         return ""
 
 
-def _of_amd(library: ModuleType, function: str, *operands: object) -> Any:
+def _ask_amd(library: ModuleType, function: str, *operands: object) -> Any:
     try:
         return getattr(library, function)(*operands)
     except library.AmdSmiException:
@@ -167,9 +167,9 @@ class _Amd(GpuCounter):
         self._library, self._handle = library, handle
 
     def read(self) -> Reading:
-        energy = _of_amd(self._library, "amdsmi_get_energy_count", self._handle)
+        energy = _ask_amd(self._library, "amdsmi_get_energy_count", self._handle)
         used = energy["energy_accumulator"] * energy["counter_resolution"] if energy else None
-        status = _of_amd(self._library, "amdsmi_get_violation_status", self._handle) or {}
+        status = _ask_amd(self._library, "amdsmi_get_violation_status", self._handle) or {}
         events: dict[int, int] = {}
         for name, bit in _AMD_EVENTS.items():
             if isinstance(count := status.get(name), int):  # "N/A" where the GPU does not count
@@ -177,5 +177,5 @@ class _Amd(GpuCounter):
         return Reading(used, 0, events)
 
     def clock_mhz(self) -> float | None:
-        facts = _of_amd(self._library, "amdsmi_get_clock_info", self._handle, self._library.AmdSmiClkType.GFX) or {}
+        facts = _ask_amd(self._library, "amdsmi_get_clock_info", self._handle, self._library.AmdSmiClkType.GFX) or {}
         return float(facts["clk"]) if isinstance(facts.get("clk"), int) else None

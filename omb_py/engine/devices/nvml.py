@@ -131,8 +131,8 @@ def inventory(system: Path = Path("/sys")) -> Inventory:
             PairFacts(
                 a,
                 b,
-                _path(nvml, handles[a], handles[b], _between(links[a], links[b], gpus[b].pci)),
-                _no_peer(nvml, handles[a], handles[b]),
+                _path(nvml, handles[a], handles[b], _count_nvlinks(links[a], links[b], gpus[b].pci)),
+                _explain_no_peer(nvml, handles[a], handles[b]),
             )
             for a, b in combinations(range(len(handles)), 2)
         )
@@ -239,7 +239,7 @@ def _nvlinks(nvml: ModuleType, handle: object) -> Mapping[str, int]:
     return ends
 
 
-def _between(first: Mapping[str, int], second: Mapping[str, int], second_pci: str) -> int:
+def _count_nvlinks(first: Mapping[str, int], second: Mapping[str, int], second_pci: str) -> int:
     """NVLinks between two GPUs: direct ones, or through switches as many as the one with fewer has."""
     return first.get(second_pci, 0) if second_pci in first else min(first.get("", 0), second.get("", 0))
 
@@ -250,7 +250,7 @@ def _path(nvml: ModuleType, first: object, second: object, nvlinks: int) -> str:
     return _PATHS.get(ask(nvml, "nvmlDeviceGetTopologyCommonAncestor", first, second), "")
 
 
-def _no_peer(nvml: ModuleType, first: object, second: object) -> str:
+def _explain_no_peer(nvml: ModuleType, first: object, second: object) -> str:
     for reader, owner in ((first, second), (second, first)):
         for index in (_P2P_READ, _P2P_WRITE):
             status = ask(nvml, "nvmlDeviceGetP2PStatus", reader, owner, index)

@@ -101,7 +101,7 @@ def _compute_on_device(nodes: Body, filler: str) -> Body:
     out: list[Node] = []
     for number, node in enumerate(nodes):
         if _multiplies(node):
-            out += steps_changed((node,), _enqueued)
+            out += steps_changed((node,), _enqueue)
             if number + 1 == len(nodes) or not _multiplies(nodes[number + 1]):
                 out.append(_WAIT)
         elif isinstance(node, Repeat):
@@ -121,7 +121,7 @@ def _multiplies(node: Node) -> bool:
     return isinstance(node, Step) and node.op == MATMUL
 
 
-def _enqueued(step: Step) -> Step:
+def _enqueue(step: Step) -> Step:
     return Step(step.op, {**step.operands, "stream": OTHER_STREAM})
 
 
@@ -163,10 +163,10 @@ def _body(nodes: Body, world: World) -> Body:
 
 def spoiled(program: Program) -> Program:
     """The program whose injected faults reach the device: the byte goes to the host, is inverted, and goes back."""
-    return each_body(program, _spoiled)
+    return each_body(program, _spoil)
 
 
-def _spoiled(nodes: Body) -> Body:
+def _spoil(nodes: Body) -> Body:
     out: list[Node] = []
     for node in nodes:
         if isinstance(node, Step) and node.op == "flip":
@@ -202,7 +202,7 @@ def _copies(op: str, node: Node, world: World) -> list[Node]:
         return [Repeat(node.times, tuple(inner))] if inner else []
     if not isinstance(node, Step) or node.op == "flip":
         return []
-    regions = _read(node, world) if op == "copy_out" else _written(node, world)
+    regions = _read(node, world) if op == "copy_out" else _list_written(node, world)
     return [Step(op, {"region": region}) for region in regions if region.nbytes]
 
 
@@ -224,7 +224,7 @@ def _read(step: Step, world: World) -> Iterator[Region]:
         yield _plain(step["buf"])
 
 
-def _written(step: Step, world: World) -> Iterator[Region]:
+def _list_written(step: Step, world: World) -> Iterator[Region]:
     at_root = base(step.op) in ("reduce", "gather", "gatherv")
     if "recv" in step.operands and not (at_root and step["root"] != world.rank):
         yield _plain(step["recv"])

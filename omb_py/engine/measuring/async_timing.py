@@ -117,11 +117,11 @@ def batched(buffers: tuple[Buffer, ...], call: Body, cell: Cell) -> tuple[tuple[
     if copies > 1:
         pitch = {buffer.name: _pitch(buffer.nbytes) for buffer in buffers}
         buffers = tuple(Buffer(b.name, pitch[b.name] * (copies - 1) + b.nbytes) for b in buffers)
-        call = (Repeat(copies, tuple(_strided(node, pitch) for node in call)),)
+        call = (Repeat(copies, tuple(_stride(node, pitch) for node in call)),)
     return buffers, (Repeat(times, call),) if times > 1 else call
 
 
-def _strided(node: Node, pitch: Mapping[str, int], **more: int) -> Node:
+def _stride(node: Node, pitch: Mapping[str, int], **more: int) -> Node:
     if not isinstance(node, Step):
         return node
     moved: dict[str, Operand] = {
@@ -150,7 +150,7 @@ def multiplied(buffers: tuple[Buffer, ...], call: Body, many: Multiplicity) -> t
     pitch = {buffer.name: _pitch(buffer.nbytes) for buffer in buffers}
     buffers = tuple(Buffer(b.name, pitch[b.name] * (times - 1) + b.nbytes) for b in buffers)
     more = {LANES: many.communicators} if many.communicators > 1 else {}
-    repeated = Repeat(times, tuple(_strided(node, pitch, **more) for node in call))
+    repeated = Repeat(times, tuple(_stride(node, pitch, **more) for node in call))
     return buffers, (repeated,) if more else (Step("group_start"), repeated, Step("group_end"))
 
 
@@ -162,14 +162,14 @@ def _store(value: int) -> Step:
     return Step("store", {"address": Region(GATE, 0, 4), "value": value})
 
 
-def _waited(parts: CutBody, call: Body) -> Body:
+def _time_by_wait(parts: CutBody, call: Body) -> Body:
     return (*parts.before, Lap(), *call, Lap(ENQUEUE), synchronise("result"), Lap(SYNCHRONISE), *parts.after)
 
 
-def _evented(parts: CutBody, call: Body) -> Body:
+def _time_by_events(parts: CutBody, call: Body) -> Body:
     events = (_record(START_EVENT), *call, _record(STOP_EVENT))
     # the runner puts the time between the events where the stamp stands
-    return _waited(replace(parts, after=(Stamp(TIME), *parts.after)), events)
+    return _time_by_wait(replace(parts, after=(Stamp(TIME), *parts.after)), events)
 
 
 def _spin_gated(parts: CutBody, call: Body) -> Body:
@@ -181,10 +181,10 @@ def _spin_gated(parts: CutBody, call: Body) -> Body:
 
 
 _BODIES: Final[Mapping[str, Callable[[CutBody, Body], Body]]] = {
-    "isolated": _waited,
-    "pipelined": _waited,
-    "graph": _waited,  # the backend captures what stands between the laps
-    "event": _evented,
+    "isolated": _time_by_wait,
+    "pipelined": _time_by_wait,
+    "graph": _time_by_wait,  # the backend captures what stands between the laps
+    "event": _time_by_events,
     "spin-gated": _spin_gated,
 }
 

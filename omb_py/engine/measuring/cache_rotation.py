@@ -123,7 +123,7 @@ def rotated(program: Program, cache: int, most: int, halved: int = 0) -> Program
     plan = layout(tuple(b for b in program.buffers if b.name not in MATRICES), cache, most, halved)
     if plan.copies == 1:
         return program
-    stages = each_body(program, lambda nodes: steps_changed(nodes, lambda step: _moved(step, plan))).stages
+    stages = each_body(program, lambda nodes: steps_changed(nodes, lambda step: _turn_step(step, plan))).stages
     buffers = (
         Buffer(b.name, plan.pitch[b.name] * (plan.copies - 1) + b.nbytes) if b.name in plan.pitch else b
         for b in program.buffers
@@ -131,7 +131,7 @@ def rotated(program: Program, cache: int, most: int, halved: int = 0) -> Program
     return Program(tuple(buffers), tuple(replace(stage, copies=plan.copies) for stage in stages))
 
 
-def _moved(step: Step, plan: Layout) -> Step:
+def _turn_step(step: Step, plan: Layout) -> Step:
     return Step(step.op, {name: _turning(value, plan) for name, value in step.operands.items()})
 
 

@@ -174,7 +174,7 @@ def _run(rank: int, nodes: Body, memory: _Memory, messages: _Messages) -> Iterat
             key = (step["peer"], rank, step["tag"])
             slot = _slot(step["request"], k) if step.op == "irecv" else -1
             open_receives[slot] = (key, messages.post(key), step["recv"].at(k))
-        for slot in _waited_for(step, k) if step.op in _WAITS else ():
+        for slot in _list_awaited(step, k) if step.op in _WAITS else ():
             if slot not in open_receives:
                 continue
             key, number, region = open_receives.pop(slot)
@@ -184,7 +184,7 @@ def _run(rank: int, nodes: Body, memory: _Memory, messages: _Messages) -> Iterat
         yield True
 
 
-def _waited_for(step: Step, k: int) -> range:
+def _list_awaited(step: Step, k: int) -> range:
     if step.op == "waitall":
         return range(step["requests"].first, step["requests"].first + step["requests"].count)
     slot = -1 if step.op == "recv" else _slot(step["request"], k)

@@ -123,7 +123,7 @@ class Sampler:
                 # a rank whose accesses are still under way may need this one to answer, which Python does not
                 self.session.settle()
             self.done += drop + missing
-            valid = self._in_time(samples, missing, drop) if self._late is not None else None
+            valid = self._find_in_time(samples, missing, drop) if self._late is not None else None
             kept = missing if valid is None else sum(valid)
             for rank, of_rank in samples.items():
                 if rank_laps(of_rank) == len(self._read) + (self._late is not None):
@@ -140,7 +140,7 @@ class Sampler:
                     "--process-sync roundtime (more ranks than cores?): use --process-sync barrier"
                 )
 
-    def _in_time(self, samples: Mapping[int, Samples], rounds: int, drop: int) -> list[bool]:
+    def _find_in_time(self, samples: Mapping[int, Samples], rounds: int, drop: int) -> list[bool]:
         """For each round after those to drop whether no rank came late to it."""
         assert self._late is not None
         lateness = array("q", _largest([lap_of(of_rank, self._late, drop) for of_rank in samples.values()]))
@@ -166,13 +166,13 @@ class Sampler:
 
     def slowest(self) -> list[Integers]:
         """The columns' maximum over the timed ranks, in ns, on every process."""
-        return self._combined(_largest, self.session.maximum)
+        return self._combine(_largest, self.session.maximum)
 
     def total(self) -> list[Integers]:
         """The columns' sum over the timed ranks, in ns, on every process."""
-        return self._combined(_added, self.session.total)
+        return self._combine(_add_columns, self.session.total)
 
-    def _combined(
+    def _combine(
         self, here: Callable[[Sequence[Integers]], Iterable[int]], beyond: Callable[[Integers], Integers]
     ) -> list[Integers]:
         """Each column combined over the timed ranks: those that are local, then beyond this process, at once."""
@@ -195,7 +195,7 @@ def _largest(columns: Sequence[Integers]) -> Iterable[int]:
     return columns[0] if len(columns) == 1 else map(max, *columns)
 
 
-def _added(columns: Sequence[Integers]) -> Iterable[int]:
+def _add_columns(columns: Sequence[Integers]) -> Iterable[int]:
     return columns[0] if len(columns) == 1 else map(sum, zip(*columns, strict=True))
 
 
@@ -386,7 +386,9 @@ def _reduce(session: Session, sampler: Sampler, stage: str, result: CellResult) 
     slowest, total = sampler.slowest(), sampler.total()
     sample = slowest[sampler.primary]
     everyone: list[tuple[int, list[float], float, int]] = sorted(
-        part for parts in session.gather([_of_rank(sampler, rank, sample) for rank in sampler.timed]) for part in parts
+        part
+        for parts in session.gather([_summarise_rank(sampler, rank, sample) for rank in sampler.timed])
+        for part in parts
     )
     one, all_ranks = sampler.ns_per_unit, sampler.ns_per_unit * sampler.ranks_timed
     for column, lap in enumerate(sampler.columns):
@@ -403,7 +405,7 @@ def _reduce(session: Session, sampler: Sampler, stage: str, result: CellResult) 
     return sample
 
 
-def _of_rank(sampler: Sampler, rank: int, slowest: Integers) -> tuple[int, list[float], float, int]:
+def _summarise_rank(sampler: Sampler, rank: int, slowest: Integers) -> tuple[int, list[float], float, int]:
     """A rank, its mean of each column in µs, its share of iterations as the slowest, and how often that changed."""
     columns = sampler.local(rank)
     last = bytes(map(ge, columns[sampler.primary], slowest))

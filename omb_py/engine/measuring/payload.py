@@ -156,10 +156,10 @@ def _ramp_slice(start: int, stop: int) -> Bytes:
     first, more = start % _RAMP_PERIOD, _ramp(_RAMP_PERIOD + CHUNK)
     if stop - start <= CHUNK:
         return more[first : first + stop - start]
-    return _repeated(more[:_RAMP_PERIOD], start, stop)
+    return _repeat(more[:_RAMP_PERIOD], start, stop)
 
 
-def _repeated(period: Elements, start: int, stop: int) -> Elements:
+def _repeat(period: Elements, start: int, stop: int) -> Elements:
     """The elements `start` to `stop` of those that repeat `period`."""
     first = start % len(period)
     if first + stop - start <= len(period):
@@ -180,7 +180,7 @@ def _spread(table: Elements, dtype: str, count: int, within: slice) -> Bytes:
     start, stop, _ = within.indices(count * values.itemsize)
     first, last = start // values.itemsize, -(-stop // values.itemsize)
     place = _position_values(len(table))
-    elements = _repeated(values[place[: max(1, last)]], first, last).view(np.uint8)
+    elements = _repeat(values[place[: max(1, last)]], first, last).view(np.uint8)
     return elements[start - first * values.itemsize :][: stop - start]
 
 
@@ -317,11 +317,11 @@ def reduced(
 
     `within` takes a slice of them.
     """
-    return _spread(_reduced_table(dtype, op, ranks, key, first), dtype, count, within)
+    return _spread(_make_reduced_table(dtype, op, ranks, key, first), dtype, count, within)
 
 
 @lru_cache(maxsize=64)
-def _reduced_table(dtype: str, op: str, ranks: int, key: tuple[int, ...], first: int | None) -> Elements:
+def _make_reduced_table(dtype: str, op: str, ranks: int, key: tuple[int, ...], first: int | None) -> Elements:
     """What a reduction gives at each place of its payload's table."""
     factors = np.array([factor(r) for r in range(ranks)]) if op == "mulsum" else np.ones(ranks, np.int64)
     op, m = _scheme(op, dtype, ranks)
@@ -537,11 +537,11 @@ def expectations(nodes: Body, world: World, iteration: int, persistent: Mapping[
                 if thread := duplicate_of(step):  # likewise another thread's
                     number = mix(number, thread)
                 before.update(inputs(step, k, place, number))
-                after.update(_laid(step, part, place) for part in outputs(step, k, place, number))
+                after.update(_lay(step, part, place) for part in outputs(step, k, place, number))
     return list(before.items()), list(after.items())
 
 
-def _laid(step: Step, part: Part, world: World) -> Part:
+def _lay(step: Step, part: Part, world: World) -> Part:
     """A part of a step's outputs with the gaps of its datatype. The root of a broadcast keeps its own bytes."""
     region, make = part
     kind = str(step.operands.get("dtype", ""))

@@ -65,7 +65,7 @@ def common_start(world: World) -> Body:
     return (steps.barrier(), *announce, tell, Until(round_start))
 
 
-def _begun_together(body: Body, start: Body) -> Body:
+def _begin_together(body: Body, start: Body) -> Body:
     first = next((number for number, node in enumerate(body) if isinstance(node, Lap)), None)
     return body if first is None else (*body[:first], *start, *body[first + 1 :])
 
@@ -86,7 +86,7 @@ def synchronised(program: Program, world: World, kind: str, members: Sequence[in
         bodies = [tuple((*body, *after) for body in stage.variants) for stage in program.stages]
     else:
         start = common_start(world)
-        bodies = [tuple(_begun_together(body, start) for body in stage.variants) for stage in program.stages]
+        bodies = [tuple(_begin_together(body, start) for body in stage.variants) for stage in program.stages]
     stages: tuple[Stage, ...] = tuple(
         replace(stage, variants=variants) for stage, variants in zip(program.stages, bodies, strict=True)
     )

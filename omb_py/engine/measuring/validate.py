@@ -80,7 +80,7 @@ class Checker:
         self._all = followed or {}
         self._contents: dict[tuple[int, int], dict[int, BufferContents]] = {}
 
-    def _followed(self, stage: int, iteration: int) -> dict[int, BufferContents]:
+    def _follow_stage(self, stage: int, iteration: int) -> dict[int, BufferContents]:
         if (stage, iteration) not in self._contents:
             self._contents = {(stage, iteration): follow(self._all, stage, iteration)}
         return self._contents[stage, iteration]
@@ -88,14 +88,14 @@ class Checker:
     def fill_followed(self, runner: Runner, stage: int, iteration: int) -> None:
         """Put the bytes there from which the steps of the stage were followed."""
         for rank in self.worlds:
-            for name, content in self._followed(stage, iteration)[rank].before.items():
+            for name, content in self._follow_stage(stage, iteration)[rank].before.items():
                 runner.memory(rank, name)[: content.size] = content
 
     def wrong_followed(self, runner: Runner, stage: int, iteration: int) -> PerRank:
         """Number of bytes of each rank that are not what the followed steps have left."""
         counts = np.zeros(next(iter(self.worlds.values())).size)
         for rank, world in self.worlds.items():
-            contents = self._followed(stage, iteration)[rank]
+            contents = self._follow_stage(stage, iteration)[rank]
             for name, written in contents.written.items():
                 actual, expected = runner.memory(rank, name)[: written.size][written], contents.after[name][written]
                 bad = int(np.count_nonzero(actual != expected))
@@ -130,7 +130,7 @@ class Checker:
             for region, content in (part for before, _ in parts for part in before):
                 write(_copies(runner, rank, region, copies)[rows], content)
 
-    def _left(self, rank: int, stage: int, last: int) -> list[Part]:
+    def _list_left(self, rank: int, stage: int, last: int) -> list[Part]:
         """What the timed loop leaves behind.
 
         Where roots take turns at one buffer, as in a broadcast, each sends on what it has received: the buffer keeps
@@ -165,7 +165,7 @@ class Checker:
         at = iteration if last is None else last
         for rank, world in self.worlds.items():
             of_stage = self.programs[rank].stages[stage]
-            parts = self._parts(rank, stage, iteration, at)[1] if last is None else self._left(rank, stage, last)
+            parts = self._parts(rank, stage, iteration, at)[1] if last is None else self._list_left(rank, stage, last)
             arrivals = Arrivals()
             for region, make in parts:
                 actual = _copies(runner, rank, region, of_stage.copies)[of_stage.copy_at(at)]
@@ -178,10 +178,10 @@ class Checker:
 
 
 def _sent_on(received: Make, own: Make) -> Make:
-    return partial(_merged, received, own) if isinstance(received, Laid) else received
+    return partial(_merge, received, own) if isinstance(received, Laid) else received
 
 
-def _merged(received: Laid, own: Make, within: slice = WHOLE) -> Bytes:
+def _merge(received: Laid, own: Make, within: slice = WHOLE) -> Bytes:
     return np.where(received.where[within], received.make(within=within), own(within=within))
 
 

@@ -114,7 +114,7 @@ def read(system: Path, processes: Path) -> dict[str, float]:
     for port in (system / "class/infiniband").glob("*/ports/*"):
         _add(counted, _PORT, port)
     for name, (file, kind, counter) in _TCP.items():
-        if (value := _of_protocol(processes / "net" / file, kind, counter)) is not None:
+        if (value := _read_protocol(processes / "net" / file, kind, counter)) is not None:
             counted[name] = value
     return counted
 
@@ -139,7 +139,7 @@ def _number(path: Path) -> float | None:
     return None
 
 
-def _of_protocol(file: Path, kind: str, counter: str) -> float | None:
+def _read_protocol(file: Path, kind: str, counter: str) -> float | None:
     """A counter of a file in which a line of names stands above each line of numbers."""
     with suppress(OSError, ValueError):
         lines = [line.split() for line in file.read_text().splitlines() if line.startswith(f"{kind}:")]

@@ -21,7 +21,7 @@ DUPLICATE = "duplicate"
 Group = tuple[int, ...]
 
 
-def on(call: Step, group: Group) -> Step:
+def on_group(call: Step, group: Group) -> Step:
     """The call on a communicator of these ranks; an empty group means the communicator of all ranks."""
     return Step(call.op, {**call.operands, GROUP: group}) if group else call
 
@@ -100,13 +100,13 @@ def grouped(benchmark: Benchmark) -> Benchmark:
             raise UsageError(f"{benchmark.name} needs {benchmark.ranks.text} in a group, not {len(mine)}")
         hosts = tuple(world.hosts[rank] for rank in mine) if world.hosts else ()
         built = original(World(mine.index(world.rank), len(mine), hosts), cell)
-        return each_step(built, lambda step: _in_group(step, mine))
+        return each_step(built, lambda step: _move_to_group(step, mine))
 
     return replace(benchmark, program=program, options=benchmark.options | {OPTION})
 
 
-def _in_group(step: Step, group: Group) -> Step:
+def _move_to_group(step: Step, group: Group) -> Step:
     if base(step.op) in (*COLLECTIVES, *PREFIXES):
-        return on(step, group)
+        return on_group(step, group)
     ends = {name: group[step[name]] for name in _ENDS if name in step.operands}
     return Step(step.op, {**step.operands, **ends}) if ends else step

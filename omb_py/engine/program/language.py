@@ -362,7 +362,7 @@ def started(step: Step, persistent: Mapping[int, Step]) -> tuple[Step, ...]:
     if step.op.endswith("recv_any"):
         return (Step(step.op.removesuffix("_any"), step.operands),)
     if step.op.startswith("sendrecv"):
-        return _both_ways(step)
+        return _split_both_ways(step)
     if step.op == "start":
         return (persistent[step["request"].index],)
     if step.op == "startall":
@@ -371,7 +371,7 @@ def started(step: Step, persistent: Mapping[int, Step]) -> tuple[Step, ...]:
     return (step,)
 
 
-def _both_ways(step: Step) -> tuple[Step, ...]:
+def _split_both_ways(step: Step) -> tuple[Step, ...]:
     """The send first: what a ``sendrecv_replace`` sends is read before it is overwritten."""
     requests: Requests = step["requests"]
     common: dict[str, Operand] = {"dtype": step["dtype"], "tag": step["tag"]}

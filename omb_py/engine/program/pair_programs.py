@@ -28,11 +28,11 @@ class PairPrograms:
         for rank in ranks:
             if rank in ends:
                 end, pair = ends[rank]
-                programs[rank] = between(self.ends[end], pair)
+                programs[rank] = renumber(self.ends[end], pair)
         return programs
 
 
-def between(program: Program, pair: Pair) -> Program:
+def renumber(program: Program, pair: Pair) -> Program:
     """A program of ranks 0 and 1 with other numbers for the two."""
 
     def renamed(step: Step) -> Step:

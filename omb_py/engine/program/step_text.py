@@ -78,7 +78,7 @@ def _from(step: Step) -> str:
     return f"{step.op} {step['recv'].nbytes} B from {step['peer']}"
 
 
-def _both_ways(step: Step) -> str:
+def _describe_both_ways(step: Step) -> str:
     sent = step.operands.get("send", step.operands.get("replaced"))
     return f"{step.op} {_operand(sent)} to {step['target']}, from {step['source']}"
 
@@ -109,13 +109,13 @@ def _flip(step: Step) -> str:
     return f"flip a byte of {step['recv'].buffer}{when}"
 
 
-def _one_sided(step: Step) -> str:
+def _describe_one_sided(step: Step) -> str:
     op = f" {step['op']}" if "op" in step.operands else ""
     way = "from" if step.op in ("get", "rget") else "into"
     return f"{step.op} {step['window'].nbytes} B{op} {way} the window of {step['peer']}"
 
 
-def _exposed(step: Step) -> str:
+def _describe_exposed(step: Step) -> str:
     return f"(rank {step['peer']}: {step['call']} {step['window'].nbytes} B of this window)"
 
 
@@ -130,8 +130,8 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     "recv_any": lambda step: f"recv {step['recv'].nbytes} B from any rank",
     "recv_next": lambda step: f"recv {step['recv'].nbytes} B from the first of {among(step['senders'])} to come",
     "answer": lambda step: f"answer {step['send'].nbytes} B to the rank that came last",
-    "sendrecv": _both_ways,
-    "sendrecv_replace": _both_ways,
+    "sendrecv": _describe_both_ways,
+    "sendrecv_replace": _describe_both_ways,
     "psend": lambda step: f"{_to(step)} in {step['partitions']} partitions",
     "precv": lambda step: f"{_from(step)} in {step['partitions']} partitions",
     "pready": lambda step: f"declare partition {step['partition']} of {_operand(step['request'])} ready",
@@ -171,9 +171,9 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     "comm_shrink": lambda step: "comm_shrink",
     "comm_grow": lambda step: f"comm_grow from ranks {among(step['old'])}",
     "comm_free": lambda step: "comm_free",
-    **dict.fromkeys(OPERATIONS, _one_sided),
+    **dict.fromkeys(OPERATIONS, _describe_one_sided),
     **dict.fromkeys(SYNCHRONISATIONS, _synchronise),
-    EXPOSED: _exposed,
+    EXPOSED: _describe_exposed,
     "compute": _compute,
     "matmul": lambda step: f"matmul {step['rows']} × {step['side']} by {step['side']} × {step['side']}",
     "zero": lambda step: f"zero {_operand(step['send'])}",

@@ -54,7 +54,7 @@ class CellRunner(Runner, ABC):
     def enter(self, stage: int, results: Results) -> None:
         """Run the setup, then translate the body."""
         self.begin()
-        self._once(self.program.stages[stage].setup)
+        self._run_once(self.program.stages[stage].setup)
         self._translate(self.program.stages[stage], results)
 
     def _translate(self, stage: Stage, results: Results) -> None:
@@ -68,9 +68,9 @@ class CellRunner(Runner, ABC):
         self.labels = self.loop.labels
 
     def leave(self, stage: int) -> None:
-        self._once(self.program.stages[stage].teardown)
+        self._run_once(self.program.stages[stage].teardown)
 
-    def _once(self, nodes: Body) -> None:
+    def _run_once(self, nodes: Body) -> None:
         """Run setup or teardown: Python calls directly, the steps between them through the binding."""
         for is_host, part in groupby(nodes, lambda node: isinstance(node, Host)):
             if is_host:

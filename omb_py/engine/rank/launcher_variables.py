@@ -27,7 +27,7 @@ class Joined:
 
 def joined_environment(environ: Environment) -> Joined | None:
     """The launcher that started this process, and the place it gave; None outside a launcher."""
-    launcher = _started_by(environ)
+    launcher = _find_starter(environ)
     if launcher is None:
         return None
     rank, size, local = (_number(environ, names) for names in (launcher.rank, launcher.size, launcher.local_rank))
@@ -37,7 +37,7 @@ def joined_environment(environ: Environment) -> Joined | None:
 
 def environment_rank(environ: Environment) -> tuple[int | None, int | None]:
     """(rank, size) from the launcher's variables, before the library starts; None where they are not set."""
-    for launcher in _readable(environ):
+    for launcher in _list_readable(environ):
         rank = _number(environ, launcher.rank)
         if rank is not None:
             return rank, _number(environ, launcher.size)
@@ -55,18 +55,18 @@ def local_rank(environ: Environment) -> int:
 
 def local_rank_variable(environ: Environment) -> str:
     """The variable from which :func:`local_rank` takes the number; empty where none gives one."""
-    names = (name for launcher in _readable(environ) for name in launcher.local_rank)
+    names = (name for launcher in _list_readable(environ) for name in launcher.local_rank)
     return next((name for name in names if _number(environ, (name,)) is not None), "")
 
 
 def local_size(environ: Environment) -> int | None:
     """Number of ranks on this node, before the library starts; None where no launcher says it."""
-    return next((size for x in _readable(environ) if (size := _number(environ, x.local_size)) is not None), None)
+    return next((size for x in _list_readable(environ) if (size := _number(environ, x.local_size)) is not None), None)
 
 
 def on_one_host(environ: Environment) -> bool:
     """Whether the launcher says that all ranks are on this machine; when it does not say, ranks may be elsewhere."""
-    for launcher in _readable(environ):
+    for launcher in _list_readable(environ):
         local, size = _number(environ, launcher.local_size), _number(environ, launcher.size)
         if local is not None and size is not None:
             return local == size
@@ -90,32 +90,32 @@ def scheduled_name(environ: Environment, own: str) -> str:
         return own
     if named := same_host(system.node_names(environ), own):
         return named
-    launcher = _started_by(environ)
+    launcher = _find_starter(environ)
     own_task = any(launcher in each.variables for each in LAUNCHERS if each.batch is system)
     return (first_set(environ, system.node) if own_task else "") or own
 
 
 def same_host(names: Sequence[str], own: str) -> str:
     """The one name that stands for the host name `own`, without its domain where need be; empty where none does."""
-    for form in (str.lower, _without_domain):
+    for form in (str.lower, _strip_domain):
         same = [name for name in names if form(name) == form(own)]
         if len(same) == 1:
             return same[0]
     return ""
 
 
-def _without_domain(name: str) -> str:
+def _strip_domain(name: str) -> str:
     """A host name without its domain; an address as it is."""
     label = name.lower().partition(".")[0]
     return name if label.isdigit() else label
 
 
-def _started_by(environ: Environment) -> RankVariables | None:
+def _find_starter(environ: Environment) -> RankVariables | None:
     every = rank_variables(environ)
     return next((x for x in every if _number(environ, x.rank) is not None and x.detected(environ)), None)
 
 
-def _readable(environ: Environment) -> Iterator[RankVariables]:
+def _list_readable(environ: Environment) -> Iterator[RankVariables]:
     """Launchers whose variables may speak of this process: the one that started it, then by precedence.
 
     Variables of a launcher around torchrun describe torchrun, not its processes.
@@ -123,7 +123,7 @@ def _readable(environ: Environment) -> Iterator[RankVariables]:
     if TORCHRUN.detected(environ):
         yield TORCHRUN
         return
-    launcher = _started_by(environ)
+    launcher = _find_starter(environ)
     if launcher is not None:
         yield launcher
     yield from (candidate for candidate in rank_variables(environ) if candidate not in (launcher, TORCHRUN))

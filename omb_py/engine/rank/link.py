@@ -76,7 +76,7 @@ class Link(Channel):
     def __init__(self, reported: Reported, parent: int, again: Callable[[JsonObject], Reported] | None = None) -> None:
         self._use(reported)
         self._ahead_ns = reported.ahead_ns
-        self._host_there = "" if again else self._own_host()
+        self._host_there = "" if again else self._find_own_host()
         self._again = again
         self._kept: deque[bytes] = deque()
         """What was sent over the agent and the supervisor has not confirmed: the agent may end with it."""
@@ -136,7 +136,7 @@ class Link(Channel):
             spec["launched_at"] -= self._ahead_ns  # a time of the parent's clock, told by ours
         self._beat_s = float(spec.get("beat_s", DEFAULT_BEAT_S))
         if spec.get("follow_launcher") and not die_with_parent(self._parent):
-            self._lost()
+            self._end_lost()
         return spec
 
     @property
@@ -167,7 +167,7 @@ class Link(Channel):
                 self._socket.sendall(line)
             except OSError:
                 if not self._again:
-                    self._lost()
+                    self._end_lost()
 
     def settle(self) -> None:
         """Wait until the supervisor is done with all that was sent before.
@@ -214,7 +214,7 @@ class Link(Channel):
         if self._again and not self._ended.is_set():
             self._report_again(self._again)
             self._take_messages()
-        self._lost()
+        self._end_lost()
 
     def _take_messages(self) -> None:
         try:
@@ -232,7 +232,7 @@ class Link(Channel):
             with self._sending:
                 self._drop_confirmed(int(message["messages"]))
         elif kind == "gone":  # the agent has lost the supervisor
-            self._lost()
+            self._end_lost()
         else:
             if kind == "exit":
                 if message.get("code"):
@@ -249,13 +249,13 @@ class Link(Channel):
             self._socket.close()
             try:
                 self._use(again({"heard": self._heard}))
-                self._host_there = self._own_host()
+                self._host_there = self._find_own_host()
                 self._drop_confirmed(int(json.loads(self._lines.readline())["messages"]))
                 self._socket.sendall(b"".join(self._kept))
                 if self._settling:  # the answer may be lost with the agent
                     self._socket.sendall(_line("settle", {"number": self._settling}))
             except (LinkRefused, OSError, ValueError):
-                self._lost()
+                self._end_lost()
             self._kept.clear()
 
     def _drop_confirmed(self, messages: int) -> None:
@@ -266,10 +266,10 @@ class Link(Channel):
     def _use(self, reported: Reported) -> None:
         self._socket, self._lines = reported.connection, reported.lines
 
-    def _own_host(self) -> str:
+    def _find_own_host(self) -> str:
         return str(self._socket.getsockname()[0])
 
-    def _lost(self) -> None:
+    def _end_lost(self) -> None:
         if not self._ended.is_set():
             self.when_lost()
             _end_process()

@@ -53,11 +53,11 @@ def _plain(value: object) -> JsonValue:
     if isinstance(value, array):
         return {_TAG: ["numbers", value.typecode, base64.b64encode(value.tobytes()).decode()]}
     if (numpy := sys.modules.get("numpy")) is not None:  # where it is not loaded no value is NumPy's
-        return _of_numpy(value, numpy)
-    raise _no_value(value)
+        return _convert_numpy(value, numpy)
+    raise _refuse_value(value)
 
 
-def _of_numpy(value: object, np: ModuleType) -> JsonValue:
+def _convert_numpy(value: object, np: ModuleType) -> JsonValue:
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, np.integer):
@@ -67,10 +67,10 @@ def _of_numpy(value: object, np: ModuleType) -> JsonValue:
     if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
         data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
         return {_TAG: ["array", value.dtype.str, list(value.shape), data]}
-    raise _no_value(value)
+    raise _refuse_value(value)
 
 
-def _no_value(value: object) -> TypeError:
+def _refuse_value(value: object) -> TypeError:
     return TypeError(f"ranks do not tell each other values of type {type(value).__name__}")
 
 

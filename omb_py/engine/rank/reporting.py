@@ -128,7 +128,7 @@ def agent_secret(token: str) -> str:
 
 def introduce(connection: socket.socket, secret: str, timeout: float, more: JsonObject | None = None) -> Reported:
     """Say over a connection who this process is. Raises OSError and Stranger, and closes the connection then."""
-    rank, size = _numbered(os.environ)
+    rank, size = _read_numbers(os.environ)
     me = {"env_rank": rank, "env_size": size, "pid": os.getpid(), "host": socket.gethostname(), "start": start_ticks()}
     lines = cast(BinaryIO, connection.makefile("rb"))
     try:
@@ -150,7 +150,7 @@ def _plain(place: Place) -> Place:
     return (host.encode(), port) if host.isascii() else place  # type: ignore[return-value]
 
 
-def _numbered(environ: Mapping[str, str]) -> tuple[int | None, int | None]:
+def _read_numbers(environ: Mapping[str, str]) -> tuple[int | None, int | None]:
     """(rank, size) before the library starts, from the variables that the parent named, or that some launcher sets."""
     named = [environ.get(name, "") for name in environ.get(RANK_VARIABLE, "").split()]
     if len(named) == 2 and all(value.isdigit() for value in named):

@@ -23,7 +23,7 @@ _PREFIX: Final = "omb-py"
 
 def make() -> Path:
     """A new private folder of this process, in the folder for temporary files. Raises OSError."""
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}-{_here()}-{os.getpid()}-{start_ticks()}-"))
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}-{_name_this_boot()}-{os.getpid()}-{start_ticks()}-"))
 
 
 def remove(folder: Path) -> None:
@@ -33,7 +33,7 @@ def remove(folder: Path) -> None:
 
 def abandoned() -> Iterator[Path]:
     """Folders of this user whose process on this machine has ended without removing them."""
-    pattern = re.compile(rf"{_PREFIX}-{_here()}-(\d+)-(\d+)-")
+    pattern = re.compile(rf"{_PREFIX}-{_name_this_boot()}-(\d+)-(\d+)-")
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             match = pattern.match(entry.name)
@@ -45,7 +45,7 @@ def abandoned() -> Iterator[Path]:
                 yield Path(entry.path)
 
 
-def _here() -> str:
+def _name_this_boot() -> str:
     """This boot and namespace of process numbers: elsewhere the same number is another process."""
     parts = []
     with contextlib.suppress(OSError):

@@ -90,7 +90,7 @@ def node_facts() -> NodeFacts:
 def _network() -> dict[str, dict[str, str | None]]:
     root = "/sys/class/net"
     # those of hardware: virtual ones come and go with containers, under other names each time
-    names = [name for name in _list(root) if "device" in _list(f"{root}/{name}")]
+    names = [name for name in _list_folder(root) if "device" in _list_folder(f"{root}/{name}")]
     return {name: {"mtu": read(f"{root}/{name}/mtu"), "speed_mbit": read(f"{root}/{name}/speed")} for name in names}
 
 
@@ -98,7 +98,7 @@ def infiniband(system: str | os.PathLike[str] | None = None) -> list[InfinibandP
     """Ports of InfiniBand and RoCE devices. `system`: the mounted sys file system, None: ``/sys``."""
     root = os.path.join(system or "/sys", "class/infiniband")
     ports: list[InfinibandPort] = []
-    every = ((name, number) for name in _list(root) for number in _list(f"{root}/{name}/ports"))
+    every = ((name, number) for name in _list_folder(root) for number in _list_folder(f"{root}/{name}/ports"))
     for name, number in every:
         device = f"{root}/{name}"
         port = f"{device}/ports/{number}"
@@ -119,13 +119,13 @@ def throttle_count(system: str | os.PathLike[str] = "/sys") -> int | None:
     """Read how often processors were throttled because of heat; None where that is not counted."""
     counts = []
     cpus = os.path.join(system, "devices/system/cpu")
-    for cpu in (name for name in _list(cpus) if name[:3] == "cpu" and name[3:].isdigit()):
+    for cpu in (name for name in _list_folder(cpus) if name[:3] == "cpu" and name[3:].isdigit()):
         with suppress(OSError, ValueError), open(f"{cpus}/{cpu}/thermal_throttle/core_throttle_count") as file:
             counts.append(int(file.read()))
     return sum(counts) if counts else None
 
 
-def _list(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     """The names in a folder, sorted; none where it cannot be read."""
     try:
         return sorted(os.listdir(f"{_ROOT}{folder}"))
@@ -157,7 +157,7 @@ def _packages() -> dict[str, str]:
     wanted = {DISTRIBUTION.replace("-", "_"): "omb-py", **{name.replace("-", "_"): name for name in _PACKAGES}}
     packages: dict[str, str] = {}
     for folder in dict.fromkeys(sys.path):
-        for entry in _list(folder or os.curdir):
+        for entry in _list_folder(folder or os.curdir):
             # the name of the folder says both; reading packages' metadata loads as much as all else of a rank
             stem, _, kind = entry.rpartition(".")
             name, _, version = stem.partition("-")
@@ -180,11 +180,11 @@ def loaded_libraries() -> list[dict[str, str | None]]:
             begins.setdefault(path, int(span.partition("-")[0], 16))
     ids: dict[str, str | None] = {}
     with suppress(OSError), open("/proc/self/mem", "rb", buffering=0) as memory:
-        ids = {path: _loaded_build_id(memory.fileno(), address) for path, address in begins.items()}
+        ids = {path: _read_loaded_build_id(memory.fileno(), address) for path, address in begins.items()}
     return [{"path": path, "build_id": ids.get(path) or build_id(path)} for path in sorted(begins)]
 
 
-def _loaded_build_id(memory: int, begins: int) -> str | None:
+def _read_loaded_build_id(memory: int, begins: int) -> str | None:
     """The build id of what lies from an address; `memory` is a descriptor of this process's memory."""
     with suppress(*_DAMAGED):
         return _gnu_build_id(lambda at, count: os.pread(memory, count, begins + at))
@@ -249,7 +249,7 @@ def pcie_links(system: str | os.PathLike[str] | None = None) -> list[PcieCard]:
     """
     links: list[PcieCard] = []
     devices = os.path.join(system or "/sys", "bus/pci/devices")
-    for address in _list(devices):
+    for address in _list_folder(devices):
         card = f"{devices}/{address}"
         kind = KINDS.get(_read(f"{card}/class").removeprefix("0x")[:2])
         if kind is None:
@@ -262,7 +262,7 @@ def pcie_links(system: str | os.PathLike[str] | None = None) -> list[PcieCard]:
             {
                 "address": address,
                 "kind": kind,
-                "names": sorted(name for part in ("net", "infiniband") for name in _list(f"{card}/{part}")),
+                "names": sorted(name for part in ("net", "infiniband") for name in _list_folder(f"{card}/{part}")),
                 "gts": gts,
                 "width": int(width),
                 "most_gts": _number(f"{card}/max_link_speed") or gts,

@@ -47,9 +47,9 @@ class Contract:
 
     def bounded(self, criteria: Sequence[Criterion]) -> list[Criterion]:
         """Give criteria the bounds that were promised."""
-        return [self._bounded(criterion) for criterion in criteria]
+        return [self._bound_criterion(criterion) for criterion in criteria]
 
-    def _bounded(self, criterion: Criterion) -> Criterion:
+    def _bound_criterion(self, criterion: Criterion) -> Criterion:
         promise = (self.promises or {}).get(criterion.id)
         if promise is None:
             return criterion

@@ -122,7 +122,7 @@ def _criterion(table: TomlTable) -> Criterion:
         if needed not in keys:
             raise table.error(f"no key {needed!r}: expected a text")
     name = toml.identifier(keys["id"])
-    benchmark = _named(toml.text(keys["benchmark"]), keys["benchmark"])
+    benchmark = _find_benchmark(toml.text(keys["benchmark"]), keys["benchmark"])
     bounds = [key for key in _BOUNDS if key in keys]
     if not bounds:
         raise table.error(f"no bound: expected one of {', '.join(_BOUNDS)}")
@@ -196,11 +196,11 @@ def _job(setting: TomlSetting) -> tuple[str, ...]:
     words = words[1:] if words[0] == "omb-py" else words
     if not words:
         raise setting.error("expected a benchmark and its options, as 'alltoall -n 2 -m 1M:1M'")
-    _named(words[0], setting)
+    _find_benchmark(words[0], setting)
     return tuple(words)
 
 
-def _named(word: str, setting: TomlSetting) -> Benchmark:
+def _find_benchmark(word: str, setting: TomlSetting) -> Benchmark:
     try:
         return find(word)
     except UsageError:

@@ -68,7 +68,7 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
     options = differences(plan.requests[cell.sweep], whole=True)
     part = plan.requests[cell.sweep].part
     named = {"entry": part.name} if part and part.name else {}
-    placed = {PLACED: f"{counted(plan.ranks, 'rank')} on {_listed(plan.hosts)}"} if plan.hosts else {}
+    placed = {PLACED: f"{counted(plan.ranks, 'rank')} on {_list_hosts(plan.hosts)}"} if plan.hosts else {}
     return {
         **named,
         **placed,
@@ -84,7 +84,7 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
     }
 
 
-def _listed(hosts: Sequence[str]) -> str:
+def _list_hosts(hosts: Sequence[str]) -> str:
     return ", ".join(hosts) if len(hosts) <= MOST_NAMED else counted(len(hosts), "node")
 
 
@@ -143,13 +143,15 @@ def _check(criterion: Criterion, covered: Sequence[Planned], cells: Sequence[Pla
         )
     wanted = set(criterion.sizes) - {planned.cell.size for planned in covered}
     if not covered and not wanted:
-        raise UsageError(f"{where} no entry measures {name}{_with(criterion)}: leave it out, or add it to an [[entry]]")
+        raise UsageError(
+            f"{where} no entry measures {name}{_describe_options(criterion)}: leave it out, or add it to an [[entry]]"
+        )
     if wanted:
         sizes = sorted({planned.cell.size for planned in of_benchmark})
         shown = ", ".join(map(size_text, sizes[:12])) + (" …" if len(sizes) > 12 else "")
         raise UsageError(
             f"{where} key 'message-size': no entry measures {name} of {', '.join(map(size_text, sorted(wanted)))}"
-            f"{_with(criterion)}: its sizes are {shown}"
+            f"{_describe_options(criterion)}: its sizes are {shown}"
         )
     if criterion.source == "lower bound" and "latency" not in skipped:
         latency = {planned.cell.size for planned in cells if planned.cell.benchmark == "latency"}
@@ -160,7 +162,7 @@ def _check(criterion: Criterion, covered: Sequence[Planned], cells: Sequence[Pla
             )
 
 
-def _with(criterion: Criterion) -> str:
+def _describe_options(criterion: Criterion) -> str:
     options = ", ".join(f"{key} {value}" for key, value in criterion.where.items())
     return f" with {options}" if options else ""
 
@@ -214,12 +216,12 @@ def with_mock_ups(
                 skips[Skip(criterion.program, reason)] = None
                 continue
             sizes = ",".join(map(str, criterion.sizes)) or request.sizes
-            mock = replace(_fitting(request, criterion.program), sizes=sizes)
+            mock = replace(_fit_request(request, criterion.program), sizes=sizes)
             mock_ups.setdefault(repr(replace(mock, part=None)), mock)
     return [*checked, *(resolve(parse(mock)) for mock in mock_ups.values())], list(skips)
 
 
-def _fitting(request: Request, program: str) -> Request:
+def _fit_request(request: Request, program: str) -> Request:
     """Turn a request into one for a guideline's program, without the options that it does not take."""
     benchmark = GUIDELINES[program].benchmark
     usual = Request(program)
@@ -268,9 +270,11 @@ def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str, suite:
     asking = [case for case in cases if case.criterion.source == "baseline" and "ranks" in case.facts]
     if not asking:
         return
-    launches = [{row["launch_id"] for row in rows if _is(case, row) and not _apart(case, row)} for case in asking]
+    launches = [
+        {row["launch_id"] for row in rows if _is(case, row) and not _list_differences(case, row)} for case in asking
+    ]
     if not any(launches):
-        nearest = _nearest(asking, rows)
+        nearest = _describe_nearest(asking, rows)
         raise UsageError(f"the baseline {word} has none of the cells that are to be compared with it: {nearest}")
     if max(map(len, launches)) == 1:
         raise UsageError(
@@ -292,19 +296,20 @@ def _is(case: Case, row: Row) -> bool:
     return row["benchmark"] == case.facts["benchmark"] and int(row["size_bytes"] or 0) == case.size
 
 
-def _apart(case: Case, row: Row) -> list[str]:
+def _list_differences(case: Case, row: Row) -> list[str]:
     return [name for name in _FACTS if value_of(row, name) != case.facts[name]]
 
 
-def _nearest(asking: Sequence[Case], rows: Sequence[Row]) -> str:
+def _describe_nearest(asking: Sequence[Case], rows: Sequence[Row]) -> str:
     """Say how the most similar stored cell differs, or else what is stored."""
     pairs = [(case, row) for case in asking for row in rows if _is(case, row)]
     if not pairs:
         known = ", ".join(dict.fromkeys(str(row["benchmark"]) for row in rows)) or "nothing"
-        return f"it has {known}, {'of other sizes' if _shared(asking, rows) else 'not ' + asking[0].criterion.measured}"
-    case, row = min(pairs, key=lambda pair: len(_apart(*pair)))
-    return f"{row['benchmark']}: {fields_text(row, case.facts, _apart(case, row))}"
+        lacking = "of other sizes" if _share_benchmark(asking, rows) else f"not {asking[0].criterion.measured}"
+        return f"it has {known}, {lacking}"
+    case, row = min(pairs, key=lambda pair: len(_list_differences(*pair)))
+    return f"{row['benchmark']}: {fields_text(row, case.facts, _list_differences(case, row))}"
 
 
-def _shared(asking: Sequence[Case], rows: Sequence[Row]) -> bool:
+def _share_benchmark(asking: Sequence[Case], rows: Sequence[Row]) -> bool:
     return bool({case.facts["benchmark"] for case in asking} & {row["benchmark"] for row in rows})

@@ -96,7 +96,7 @@ def accept_logs(suite: Suite, request: AcceptRequest, sources: Sequence[str], st
             logs.evidence.missing[case.cell] = why_missing(case.criterion, expanded.skips)
         else:
             logs.evidence.missing.setdefault(case.cell, "no log has it")
-    shown = [_described(case, logs) for case in cases]
+    shown = [_describe_case(case, logs) for case in cases]
     for cell in logs.sources:
         del logs.evidence.missing[cell]
     correlation = correlation_of(shown, logs.evidence)
@@ -143,7 +143,7 @@ def _read(name: str, cases: Sequence[Case], layouts: Mapping[str, NodeLayout], s
         logs.tools[" ".join(filter(None, (table.source, table.version)))] = None
         for imported_row in table.rows:
             row = complete_row(imported_row, table, imported.run_id, table.launch, now(), options)
-            fits = _fitting(row, cases, layouts, name)
+            fits = _find_fitting(row, cases, layouts, name)
             if len(fits) > 1:
                 names = [case.criterion.id for case in fits]
                 what = f"{row['benchmark']} of {size_text(row['size_bytes'] or 0)} may be {' or '.join(names)}"
@@ -159,7 +159,7 @@ def _read(name: str, cases: Sequence[Case], layouts: Mapping[str, NodeLayout], s
                 logs.passed_over += 1
 
 
-def _fitting(row: Row, cases: Sequence[Case], layouts: Mapping[str, NodeLayout], name: str) -> list[Case]:
+def _find_fitting(row: Row, cases: Sequence[Case], layouts: Mapping[str, NodeLayout], name: str) -> list[Case]:
     """The cases that a row may be: by what it says, and where that leaves several by the names of file and folder."""
     fits = [case for case in cases if "ranks" in case.facts and _may_be(row, case, layouts)]
     tokens = set(re.split(r"[^a-z0-9]+", "/".join(Path(name).parts[-2:]).lower()))
@@ -188,7 +188,7 @@ def _layout_words(case: Case, layouts: Mapping[str, NodeLayout]) -> Iterable[str
     return (str(layout.nodes), str(layout.per_node), layout.parity) if layout else ()
 
 
-def _described(case: Case, logs: _Logs) -> Case:
+def _describe_case(case: Case, logs: _Logs) -> Case:
     """Say from which files a row is, instead of where ranks would lie here."""
     names = list(logs.sources.get(case.cell, ()))
     where = ", ".join(names) if len(names) <= 2 else counted(len(names), "log")

@@ -138,13 +138,15 @@ class AcceptLaunches:
             self.measured |= bool(kept.rows)
         self.next_index = max(last, self.next_index - 1) + 1
         rows = known + kept.rows
-        lost = self._lost(plans, {key_of_row(row) for row in rows}, self.skips[before:], phase != CORRECTNESS)
+        lost = self._list_lost(plans, {key_of_row(row) for row in rows}, self.skips[before:], phase != CORRECTNESS)
         # whether a step beside the background job counts depends on that job: its caller ends it
         if phase != BESIDE and step not in self.log.ended and not self.gone:
             self.log.end(step)
         return rows, lost
 
-    def _lost(self, plans: Sequence[LaunchPlan], done: set[str], skips: Sequence[Skip], final: bool) -> dict[str, str]:
+    def _list_lost(
+        self, plans: Sequence[LaunchPlan], done: set[str], skips: Sequence[Skip], final: bool
+    ) -> dict[str, str]:
         """Each cell that was not measured -> why. Where that is `final`, cells in which ranks failed are given up."""
         lost = {}
         for plan in plans:
@@ -243,11 +245,11 @@ class AcceptLaunches:
         for row in rows:  # a guideline has two rows of a cell, one of each side
             by_key.setdefault(key_of_row(row), []).append(row)
         return [
-            self._checked(sweep, number, request, plans, by_key, lost)
+            self._check_request(sweep, number, request, plans, by_key, lost)
             for sweep, (number, request) in enumerate(checkable)
         ]
 
-    def _checked(
+    def _check_request(
         self,
         sweep: int,
         number: int,

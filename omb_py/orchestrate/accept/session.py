@@ -120,7 +120,7 @@ def accept(suite: Suite, request: AcceptRequest, store: Path) -> AcceptReport:
 
 def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
     """Read a suite's rule and criteria. Raises UsageError if one is wrong, or if there is no criterion."""
-    how, criteria = _declared(suite)
+    how, criteria = _read_declared(suite)
     if not criteria:
         raise UsageError(
             f"{suite.file}: no [[criterion]], so nothing can be accepted: omb-py run {suite.word} measures it"
@@ -130,14 +130,14 @@ def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
 
 def check_suite(suite: Suite, expanded: Expanded) -> int:
     """Check a suite's criteria against its plan, and return their number. Raises UsageError as :func:`accept`."""
-    _, criteria = _declared(suite)
+    _, criteria = _read_declared(suite)
     if expanded.checked:
         checked, skips = with_mock_ups(expanded.checked, criteria)
         cases_of(criteria, planned(plan_launches(checked)), [*expanded.skips, *skips])
     return len(criteria)
 
 
-def _declared(suite: Suite) -> tuple[Accepting, list[Criterion]]:
+def _read_declared(suite: Suite) -> tuple[Accepting, list[Criterion]]:
     how, criteria = read_accepting(suite), read_criteria(suite)
     _check_rule(how, criteria, suite)
     return how, criteria
@@ -166,7 +166,7 @@ class _Acceptance:
         first = requests[0].request
         run_id = self._read_log(first)
         self._read_baseline(run_id)
-        begun = self._begun(first)
+        begun = self._describe_begin(first)
         if run_id and self.log.begun:
             self.log.begun.check(begun, run_id)
         self.run = new_run(first, plan_launches(requests), run_id, needs_store=True)
@@ -191,9 +191,9 @@ class _Acceptance:
         if self.log.begun is None:
             self.log.begin(begun)
         self.launches = AcceptLaunches(self.run, self.log, self.evidence.missing, self.skips)
-        self._plan(requests := self._without_missing_nodes(requests, out))
-        with resumable(self._kept, self.run, resumes=lambda: self.launches.measured):
-            out.verdicts = self._measured(requests, out)
+        self._plan(requests := self._leave_out_missing_nodes(requests, out))
+        with resumable(self._say_kept, self.run, resumes=lambda: self.launches.measured):
+            out.verdicts = self._measure_and_judge(requests, out)
         seen, here, before = self.launches.seen, self.launches.here, Seen()
         before.take(row for rows in self.log.rows.values() for row in rows)
         for word, early, late in (("on", before.hosts, here.hosts), ("with", before.libraries, here.libraries)):
@@ -223,7 +223,7 @@ class _Acceptance:
             self.run.note(f"stored as run {self.run.run_id}: {shown}")
         return out
 
-    def _kept(self) -> str:
+    def _say_kept(self) -> str:
         return kept_text(self.run, self.launches.measured, resumes=True)
 
     def _plan(self, requests: Sequence[CheckedRequest]) -> None:
@@ -239,7 +239,7 @@ class _Acceptance:
             if case.cell == missing_cell(case.criterion):
                 self.evidence.missing[case.cell] = why_missing(case.criterion, self.skips)
 
-    def _measured(self, requests: Sequence[CheckedRequest] | None, out: AcceptReport) -> list[CaseVerdict]:
+    def _measure_and_judge(self, requests: Sequence[CheckedRequest] | None, out: AcceptReport) -> list[CaseVerdict]:
         """Check and judge; again on the nodes that are left after one was lost, where the suite allows that."""
         verdicts: list[CaseVerdict] = []
         self._take_earlier_turns()
@@ -248,7 +248,7 @@ class _Acceptance:
                 out.checked = self.launches.check_bytes(requests, self.turn)
                 self._check_nodes()
             verdicts = self._judge(out)
-            requests = self._on_the_rest(out)
+            requests = self._plan_on_the_rest(out)
         return verdicts
 
     def _take_earlier_turns(self) -> None:
@@ -261,7 +261,7 @@ class _Acceptance:
                         for row in self.log.stored_rows((phase, turn), cell_key(plan, cell)):
                             self.evidence.add(key_of(plan, cell), turn, row, phase == BESIDE)
 
-    def _on_the_rest(self, out: AcceptReport) -> list[CheckedRequest] | None:
+    def _plan_on_the_rest(self, out: AcceptReport) -> list[CheckedRequest] | None:
         """Plan again without nodes that were lost; None where none was, all are needed, or nothing is left to do.
 
         Cells whose ranks lie where they lay keep what was measured.
@@ -297,7 +297,7 @@ class _Acceptance:
 
     # -- before anything is measured -----------------------------------------------------------------------------
 
-    def _begun(self, request: Request) -> Begun:
+    def _describe_begin(self, request: Request) -> Begun:
         runs = sorted({str(row["run_id"]) for row in self.evidence.baseline})
         word = self.evidence.baseline_word
         return Begun(
@@ -361,7 +361,7 @@ class _Acceptance:
         if out.missing_nodes:
             out.out_of_service = system.out_of_service(list(out.missing_nodes))
 
-    def _without_missing_nodes(self, requests: list[CheckedRequest], out: AcceptReport) -> list[CheckedRequest]:
+    def _leave_out_missing_nodes(self, requests: list[CheckedRequest], out: AcceptReport) -> list[CheckedRequest]:
         """Return the requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
         if all(in_process(r.request.backends) for r in requests):
             return requests
@@ -446,11 +446,11 @@ class _Acceptance:
             if not plans:
                 continue
             names = {cell_key(plan, cell): key_of(plan, cell) for plan in plans for cell in plan.cells}
-            rows = self._beside(number, plans) if beside else self.launches.make(PERFORMANCE, number, plans)
+            rows = self._measure_beside(number, plans) if beside else self.launches.make(PERFORMANCE, number, plans)
             for row in rows:
                 self.evidence.add(names[key_of_row(row)], turn, row, beside)
 
-    def _beside(self, number: int, plans: Sequence[LaunchPlan]) -> list[Row]:
+    def _measure_beside(self, number: int, plans: Sequence[LaunchPlan]) -> list[Row]:
         step: Step = BESIDE, plans[0].turn
         rows: list[Row] = []
         if step in self.log.ended:

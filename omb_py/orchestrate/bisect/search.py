@@ -139,14 +139,14 @@ def bisect(design: BisectDesign) -> Bisection:
     design.compared("", Path("good"), Path("bad"))  # reads all texts
     kept = f"builds are kept in {design.builds.folder} and launches in {design.store}, and a bisection begins anew"
     with resumable(lambda: kept):
-        return _searched(design)
+        return _search(design)
 
 
-def _searched(design: BisectDesign) -> Bisection:
+def _search(design: BisectDesign) -> Bisection:
     commits, note = design.commits, design.builds.note
     good, bad = design.builds.of(commits.good), design.builds.of(commits.bad)
     note(f"comparing --good {commits.good} with --bad {commits.bad}")
-    found = _clearest(design, compare_programs(design.compared(commits.bad.name, good, bad)))
+    found = _choose_clearest(design, compare_programs(design.compared(commits.bad.name, good, bad)))
     fast, slow, passed = [commits.good], commits.bad, set[str]()
     left = commits.halving(fast, slow)
     note(_forecast(found, len(left)))
@@ -165,7 +165,7 @@ def _searched(design: BisectDesign) -> Bisection:
     return found
 
 
-def _clearest(design: BisectDesign, ends: CompareReport) -> Bisection:
+def _choose_clearest(design: BisectDesign, ends: CompareReport) -> Bisection:
     """The question that tells both ends apart most clearly. Raises NoVerdict where none does."""
     slower = [
         (math.log(answer.ratio) / max(1e-9, math.log(answer.high / answer.low)), number, question)

@@ -168,7 +168,7 @@ def _rounds(
     number = 0
     for round_number in range(1, rules.rounds + 1):
         run.request = replace(shared, tags={**shared.tags, GUIDELINE_ROUND: f"{round_number}/{rules.rounds}"})
-        chosen_now = [plan for _ in range(batches(round_number)) for plan in _of(plans, wanted)]
+        chosen_now = [plan for _ in range(batches(round_number)) for plan in _select_cells(plans, wanted)]
         if wanted is not None:
             more = f"{len(wanted)} cells in {len(chosen_now)} more launches"
             run.note(f"round {round_number} of up to {rules.rounds}: {more}")
@@ -184,7 +184,7 @@ def _rounds(
     return report
 
 
-def _of(plans: Sequence[LaunchPlan], wanted: set[tuple[str, int]] | None) -> list[LaunchPlan]:
+def _select_cells(plans: Sequence[LaunchPlan], wanted: set[tuple[str, int]] | None) -> list[LaunchPlan]:
     """Reduce the launches to the wanted cells; None keeps all."""
     if wanted is None:
         return list(plans)

@@ -14,7 +14,7 @@ from omb_py.errors import LaunchFailed, UsageError
 from omb_py.grammar.rank_groups import uneven
 from omb_py.options.request import SILENT, Request
 from omb_py.options.table import make_cell, usual_cell
-from omb_py.orchestrate.checks.links import SweepDesign, checked, measured_pairs, needs_of
+from omb_py.orchestrate.checks.links import SweepDesign, check_request, measured_pairs, needs_of
 from omb_py.orchestrate.checks.topology_file import SwitchNodes, read_topology, switches_of
 from omb_py.orchestrate.planning.cells import bindings_of
 from omb_py.orchestrate.planning.parsing import parse
@@ -71,12 +71,12 @@ class GroupSearch:
         say_busy(run)
         try:
             with resumable(lambda: kept_text(run, bool(run.cells)), run):
-                return self._searched(run, leaves)
+                return self._search(run, leaves)
         finally:
             finish(run)
 
     def _check(self) -> None:
-        checked(self.request)
+        check_request(self.request)
         ranks = self.request.ranks or 0
         if self.benchmark.family != "collective" or GROUPS not in self.benchmark.options or self.benchmark.rooted:
             raise UsageError(
@@ -89,7 +89,7 @@ class GroupSearch:
         except ValueError as error:
             raise UsageError(f"--isolate: {error}: sweep all pairs without it") from None
 
-    def _searched(self, run: Run, leaves: Sequence[SwitchNodes]) -> IsolationResult:
+    def _search(self, run: Run, leaves: Sequence[SwitchNodes]) -> IsolationResult:
         ranks = self.request.ranks or 0
         # the first launch says where the ranks are
         everywhere = Split((tuple(range(ranks)),))
@@ -103,7 +103,7 @@ class GroupSearch:
             f"fewer than {search.fewest_items} {'switches' if switches else 'nodes'}: links between them are not judged"
         )
         named = search.named
-        outcomes = self._confirmed(run, search, named) if named else {}
+        outcomes = self._confirm(run, search, named) if named else {}
         return IsolationResult(
             run.run_id,
             names_of(hosts),
@@ -158,7 +158,7 @@ class GroupSearch:
         times = [median(row["metrics"][column[k]] for row in kept.rows) for k in range(len(groups))]
         return times, list(kept.rows[0]["hosts"])
 
-    def _confirmed(
+    def _confirm(
         self, run: Run, search: Isolation, named: Sequence[Culprit]
     ) -> Mapping[Culprit, Sequence[links.Suspect]]:
         """The metrics in which pairs of fresh launches confirm each culprit."""
@@ -181,13 +181,13 @@ class GroupSearch:
     def _ends_of(self, search: Isolation, culprit: Culprit) -> tuple[int, ...]:
         """The nodes whose pairs show whether it is slow."""
         nodes = set(search.slow_nodes)
-        of_ends = [[n for n in own if n not in nodes] for own in _of_ends(search, culprit)]
+        of_ends = [[n for n in own if n not in nodes] for own in _group_ends(search, culprit)]
         if culprit.kind == "uplink":
             return tuple(of_ends[0][:_OF_SWITCH])
         return culprit.ends if culprit.kind == "node" else tuple(own[0] for own in of_ends)
 
 
-def _of_ends(search: Isolation, culprit: Culprit) -> list[tuple[int, ...]]:
+def _group_ends(search: Isolation, culprit: Culprit) -> list[tuple[int, ...]]:
     if culprit.kind == "node" or not search.switches:
         return [(end,) for end in culprit.ends]
     return [search.switches[end] for end in culprit.ends]
@@ -202,4 +202,4 @@ def _members(search: Isolation, named: Sequence[Culprit], ends: Sequence[int]) -
 
 
 def _nodes_of(search: Isolation, culprit: Culprit) -> set[int]:
-    return {node for own in _of_ends(search, culprit) for node in own}
+    return {node for own in _group_ends(search, culprit) for node in own}

@@ -77,7 +77,7 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
         UsageError: there are fewer than :data:`~omb_py.results.checks.links.LEAST` ranks, or an option is wrong.
         LaunchFailed: hosts did not answer, or a rank was lost; the message says which. What was measured is stored.
     """
-    checked(request)
+    check_request(request)
     ranks = request.ranks or 0
     request = request.changed(benchmark="latency", format=SILENT)
     run = new_run(request, [])
@@ -90,9 +90,9 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
             repeat, outcomes = None, {}
             if suspects:
                 effects = [links.take_apart(links.usual_value(v, first.fresh)[0], ranks) for v in first.units.values()]
-                members = links.again(suspects, effects)
+                members = links.choose_again(suspects, effects)
                 nodes = f"{len(members)} of {ranks} nodes" if len(members) < ranks else f"all {ranks} nodes"
-                run.note(f"{_counted(suspects)} measured again, in launches of their own, among {nodes}")
+                run.note(f"{_count_suspects(suspects)} measured again, in launches of their own, among {nodes}")
                 repeat = measured_pairs(run, request, design, members, PARTS[1])
                 outcomes = links.confirm(suspects, repeat.units, members, fresh=repeat.fresh)
     finally:
@@ -120,12 +120,12 @@ def from_logs(
     return replace(result, logs=(*result.logs, *notes))
 
 
-def _counted(suspects: Sequence[links.Suspect]) -> str:
+def _count_suspects(suspects: Sequence[links.Suspect]) -> str:
     count = len({(suspect.kind, suspect.ends) for suspect in suspects})
     return "1 suspect is" if count == 1 else f"{count} suspects are"
 
 
-def checked(request: Request) -> None:
+def check_request(request: Request) -> None:
     """Raises UsageError or EnvironmentProblem for a request that cannot be swept."""
     check_no_launcher(
         request.backends,

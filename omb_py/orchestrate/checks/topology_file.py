@@ -55,7 +55,7 @@ def read_topology(path: Path) -> tuple[SwitchNodes, ...]:
             if node in of_node:
                 raise UsageError(f"{at}: node {node} of {name} is in {of_node[node]} already: each node has one switch")
             of_node[node] = name
-    switches = _told_apart(switches)
+    switches = _tell_apart(switches)
     _check_below(path, switches)
     leaves = tuple(SwitchNodes(name, line.nodes) for name, line in switches.items() if line.nodes)
     if not leaves:
@@ -94,7 +94,7 @@ def _names(values: dict[str, str], key: str, at: str) -> tuple[str, ...]:
         raise UsageError(f"{at}: {key}={values[key]} is no list of names, as n[1-8],n12") from None
 
 
-def _told_apart(switches: dict[str, _SwitchLine]) -> dict[str, _SwitchLine]:
+def _tell_apart(switches: dict[str, _SwitchLine]) -> dict[str, _SwitchLine]:
     """The same with the names of switches taken from the nodes, among which a simple line lists them."""
     return {
         name: _SwitchLine(

@@ -86,7 +86,7 @@ def environment_for(
     folder = (root or cache_folder()) / _folder_name(wanted)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
+        with _lock(folder):
             if not _is_ready(folder, wanted):
                 note(f"making an environment with {' '.join(wanted)}, once; it is kept in {folder}")
                 _make(folder, wanted, pip)
@@ -99,13 +99,13 @@ def environment_for(
 
 
 def _folder_name(wanted: Sequence[str]) -> str:
-    facts = [*wanted, sys.version, sys.prefix, *(str(_changed(text)) for text in wanted)]
+    facts = [*wanted, sys.version, sys.prefix, *(str(_read_change_time(text)) for text in wanted)]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
     readable = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(Path(text).name for text in wanted))[:60].strip("-")
     return f"{readable}-{digest}"
 
 
-def _changed(text: str) -> int:
+def _read_change_time(text: str) -> int:
     """When a local wheel was changed: one that was built anew is another requirement. Raises EnvironmentProblem."""
     try:
         return os.stat(text).st_mtime_ns if text.startswith("/") else 0
@@ -114,7 +114,7 @@ def _changed(text: str) -> int:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Let only one process make an environment; the others wait for it."""
     handle = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -139,7 +139,7 @@ def _make(folder: Path, wanted: Sequence[str], pip: Sequence[str] | None) -> Non
     try:
         own = _site_packages(folder)
         # addsitedir also reads the .pth files there, as those of an editable install; a plain path would not
-        lines = [f"import site; site.addsitedir({path!r})" for path in _shared_folders()]
+        lines = [f"import site; site.addsitedir({path!r})" for path in _list_shared_folders()]
         (own / _SHARED).write_text("\n".join([*lines, ""]))
         _install(folder, wanted, list(pip) if pip is not None else _pip())
         (folder / _READY).write_text(json.dumps({"requirements": list(wanted), "python": sys.version}))
@@ -153,7 +153,7 @@ def _site_packages(folder: Path) -> Path:
     return Path(sysconfig.get_path("purelib", "venv", vars=paths))
 
 
-def _shared_folders() -> list[str]:
+def _list_shared_folders() -> list[str]:
     paths = sysconfig.get_paths()
     return list(dict.fromkeys((paths["purelib"], paths["platlib"])))
 

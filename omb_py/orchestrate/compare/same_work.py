@@ -50,7 +50,7 @@ def _refuse(why: str) -> None:
 
 def _why_never(base: Cell, new: Cell, ranks: tuple[int, int]) -> str:
     """Why cells of so many ranks can never be compared; empty where they may be."""
-    if _without_how(base) == _without_how(new) and ranks[0] == ranks[1]:
+    if _strip_how(base) == _strip_how(new) and ranks[0] == ranks[1]:
         return ""
     rows = [expected_row(cell, n) for cell, n in zip((base, new), ranks, strict=True)]
     if rows[0]["comparability_key"] == rows[1]["comparability_key"]:
@@ -58,6 +58,6 @@ def _why_never(base: Cell, new: Cell, ranks: tuple[int, int]) -> str:
     return f"{name(rows[0])} is measured with {fields_text(rows[0], rows[1], differing(rows[0], rows[1]))}"
 
 
-def _without_how(cell: Cell) -> Cell:
+def _strip_how(cell: Cell) -> Cell:
     """The cell without what a comparison may be about."""
     return replace(cell, backend="", binding="", settings="", sampling=Sampling(), observers={}, sweep=0)

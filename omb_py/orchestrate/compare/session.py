@@ -143,7 +143,7 @@ class Measurer(ResumableMeasurer):
             except (Interrupted, NodesLost, NotStored):
                 raise
             except OmbError as error:
-                waiting += self._without(side, error, whole, left, run.finished.get(plan.index))
+                waiting += self._give_up_sweep(side, error, whole, left, run.finished.get(plan.index))
             finally:
                 self.main.files += run.files
                 self._keep(side, number, run, kept)
@@ -165,7 +165,7 @@ class Measurer(ResumableMeasurer):
         run.later = self.main.later
         return run, kept
 
-    def _without(
+    def _give_up_sweep(
         self, side: Side, error: OmbError, plan: LaunchPlan, cells: Sequence[int], done: set[int] | None
     ) -> list[list[int]]:
         """Give up the sweep that failed; return the cells still to be measured, one list for each launch.
@@ -284,7 +284,7 @@ def compare_once(
             f"changed: --launches {fewest} can"
         )
     try:
-        with resumable(lambda: _kept_text(measurer), run, resumes=lambda: True):
+        with resumable(lambda: _say_kept(measurer), run, resumes=lambda: True):
             conduct(measurer.groups, design, measurer, measurer)
     except Interrupted:
         raise
@@ -294,7 +294,7 @@ def compare_once(
     except OmbError as error:
         run.ended_early("failed")
         side = "" if isinstance(error, NotStored) else f"side {measurer.current} is broken: "
-        text = f"{side}{error}. {_kept_text(measurer)}"
+        text = f"{side}{error}. {_say_kept(measurer)}"
         raise EnvironmentProblem(text).of_run(run.run_id) from None
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), measurer.rules, kind)
     report.run_id, report.seed = run.run_id, run.seed
@@ -317,14 +317,14 @@ def _begin(
     nodes: NodesLeft,
 ) -> tuple[Measurer, CompareDesign, Path]:
     """Declare a new comparison, or find the one to resume; what makes its launches, its design and its store."""
-    ready = {side: _on(nodes, _checked(spec)) for side, spec in sides.items()}
+    ready = {side: _move_to_nodes(nodes, _check_side(spec)) for side, spec in sides.items()}
     plans = {side: plan_launches(spec.checked) for side, spec in ready.items()}
-    _same_cells(plans)
+    _check_same_cells(plans)
     work = shared_work(plans)
     request = ready["BASE"].requests[0]
     assert request.store is not None  # _comparable has refused others
     store = request.store
-    declared = _declared(ready, plans, design, kind)
+    declared = _declare(ready, plans, design, kind)
     earlier = find_unfinished(store, resume, declared) if resume else None
     if earlier is not None:
         request = request.changed(seed=int(earlier[1]["seed"]))
@@ -342,7 +342,7 @@ def _begin(
     return measurer, design, store
 
 
-def _declared(
+def _declare(
     sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], design: CompareDesign, kind: str
 ) -> dict[str, object]:
     """Return what a resumed comparison must share with its beginning, as plain data."""
@@ -370,11 +370,11 @@ def against_itself(
     return compare(sides, rules, launches, AA, resume, budget_s)
 
 
-def _on(nodes: NodesLeft, spec: SideRun) -> SideRun:
+def _move_to_nodes(nodes: NodesLeft, spec: SideRun) -> SideRun:
     return replace(spec, checked=tuple(nodes.without(each) for each in spec.checked))
 
 
-def _checked(spec: SideRun) -> SideRun:
+def _check_side(spec: SideRun) -> SideRun:
     return replace(spec, checked=tuple(_comparable(spec, checked) for checked in spec.checked))
 
 
@@ -398,7 +398,7 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
     return checked.on_ranks(request.ranks).changed(format=SILENT, launches=1, part=None)
 
 
-def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
+def _check_same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
     """Raises UsageError when the sides cannot be measured cell by cell."""
     shapes = {side: [[(c.benchmark, c.size) for c in plan.cells] for plan in plans[side]] for side in SIDES}
     if shapes["BASE"] == shapes["NEW"]:
@@ -410,7 +410,7 @@ def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
     )
 
 
-def _kept_text(measurer: Measurer) -> str:
+def _say_kept(measurer: Measurer) -> str:
     counts = {side: len({row["launch_id"] for row in measurer.rows[side]}) for side in SIDES}
     done = " and ".join(f"{counted(count, 'launch')} of {side}" for side, count in counts.items())
     store = measurer.sides["BASE"].requests[0].store

@@ -60,26 +60,26 @@ def parse_sides(
     """
     sides: dict[Side, SideSpec] = {side: SideSpec() for side in SIDES}
     for text in envs:
-        side, value = _of_side(text, "--env", "=", "BASE=/path/of/venv")
+        side, value = _split_side(text, "--env", "=", "BASE=/path/of/venv")
         if sides[side].env:
             raise UsageError(f"--env {side} is given twice: {sides[side].env} and {value}")
         sides[side].env = value
     for text in pips:
-        side, value = _of_side(text, "--pip", "=", "NEW=mpich==5.0.2")
+        side, value = _split_side(text, "--pip", "=", "NEW=mpich==5.0.2")
         if sides[side].env:
             raise UsageError(f"--env and --pip of {side} exclude each other: install {value} there, or leave --env out")
         sides[side].pip.append(check_requirement(value, f"--pip {side}="))
     for text in modules:
-        side, value = _of_side(text, "--module", "=", "NEW=openmpi/5.0.7")
+        side, value = _split_side(text, "--module", "=", "NEW=openmpi/5.0.7")
         sides[side].modules.append(value)
     for text in sets:
-        side, value = _of_side(text, "--set", ":", "NEW:UCX_TLS=tcp")
+        side, value = _split_side(text, "--set", ":", "NEW:UCX_TLS=tcp")
         name, equals, content = value.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--set takes SIDE:NAME=VALUE, as NEW:UCX_TLS=tcp, not {text!r}")
         sides[side].variables[name.strip()] = content
     for text in options:
-        side, value = _of_side(text, "--option", ":", "NEW:binding=mpi4py")
+        side, value = _split_side(text, "--option", ":", "NEW:binding=mpi4py")
         sides[side].options.append(value if value.startswith("-") else f"--{value}")
     return sides
 
@@ -98,7 +98,7 @@ def spec_of(
     return SideSpec(venv, list(modules), dict(variables), pip=checked)
 
 
-def _of_side(text: str, flag: str, between: str, example: str) -> tuple[Side, str]:
+def _split_side(text: str, flag: str, between: str, example: str) -> tuple[Side, str]:
     word, separator, value = text.partition(between)
     side = next((s for s in SIDES if s == word.strip().upper()), None)
     if not separator or not value.strip() or side is None:
@@ -130,13 +130,13 @@ def where_of(
     variables: dict[str, str | None] = {}
     python = sys.executable
     if spec.env:
-        python, variables = _of_venv(side, spec.env, ours)
+        python, variables = _read_venv(side, spec.env, ours)
     elif spec.pip:
         own = environment_for(spec.pip, note)
-        python, variables = _of_venv(side, str(own.folder), ours)
+        python, variables = _read_venv(side, str(own.folder), ours)
         variables |= own.variables
     if spec.modules:
-        variables |= _of_modules(side, spec.modules, {**ours, **_without_unset(variables)})
+        variables |= _load_modules(side, spec.modules, {**ours, **_drop_unset(variables)})
     variables |= spec.variables
     asked: SideSettings = {
         "side": side,
@@ -153,11 +153,11 @@ def where_of(
     return where
 
 
-def _without_unset(variables: Mapping[str, str | None]) -> dict[str, str]:
+def _drop_unset(variables: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value is not None}
 
 
-def _of_venv(side: Side, text: str, ours: Mapping[str, str]) -> tuple[str, dict[str, str | None]]:
+def _read_venv(side: Side, text: str, ours: Mapping[str, str]) -> tuple[str, dict[str, str | None]]:
     path = Path(text).expanduser()
     python = path / "bin" / "python" if path.is_dir() else path
     if not os.access(python, os.X_OK) or python.is_dir():
@@ -177,7 +177,7 @@ def _of_venv(side: Side, text: str, ours: Mapping[str, str]) -> tuple[str, dict[
     return str(python), variables
 
 
-def _of_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) -> dict[str, str | None]:
+def _load_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) -> dict[str, str | None]:
     """Return the variables that change when the modules are loaded; None means unset."""
     script = (
         'type module >/dev/null 2>&1 || { [ -n "$MODULESHOME" ] && . "$MODULESHOME/init/bash"; }; '

@@ -58,7 +58,7 @@ class StoredPairs:
         rows: dict[int, Row] = {}
         while self.has_next(side, number, pair):
             left = [(index, cell) for index, cell in cells if index not in rows]
-            matched = _matched(self.waiting[0], left)
+            matched = _match(self.waiting[0], left)
             if matched is None:
                 break
             rows |= matched
@@ -68,7 +68,7 @@ class StoredPairs:
         return rows
 
 
-def _matched(rows: Sequence[Row], cells: Sequence[tuple[int, Cell]]) -> dict[int, Row] | None:
+def _match(rows: Sequence[Row], cells: Sequence[tuple[int, Cell]]) -> dict[int, Row] | None:
     """Match the rows of a launch to cells, both in order; None where a row has no cell."""
     matched: dict[int, Row] = {}
     following = iter(cells)

@@ -72,7 +72,7 @@ def run_gate(gate: Gate, store: Path, seed: int | None, quiet: bool, note: Note)
     designs = [_design(command, gate, store, note) for command in gate.commands]
     report = GateReport(gate, store)
     began = time.monotonic()
-    with resumable(lambda: _kept(report)):
+    with resumable(lambda: _say_kept(report)):
         for number, (command, design) in enumerate(zip(gate.commands, designs, strict=True)):
             note(f"command {number + 1} of {len(designs)}: {command.name}")
             budget_s = None
@@ -90,7 +90,7 @@ def run_gate(gate: Gate, store: Path, seed: int | None, quiet: bool, note: Note)
     return report
 
 
-def _kept(report: GateReport) -> str:
+def _say_kept(report: GateReport) -> str:
     done = counted(len(report.outcomes), "command")
     return f"{done} of {len(report.gate.commands)} judged; launches are kept in {report.store}, and a gate begins anew"
 

@@ -101,13 +101,15 @@ def as_text(
         titles: family -> its title, in the order of the list.
     """
     gaps: dict[str, int] = {}
-    lines = [*_here(where), *_not_here(where)]
+    lines = [*_list_here(where), *_list_not_here(where)]
     families = dict.fromkeys([*titles, *(b.family for b in benchmarks)])
     for family in families:
         of_family = [b for b in benchmarks if b.family == family]
         if of_family:
             lines += ["", f"{titles.get(family, family)} benchmarks ({len(of_family)})"]
-            lines += _by_name(of_family, where, gaps) if family in BY_NAME else _by_line(of_family, where, gaps)
+            lines += (
+                _list_by_name(of_family, where, gaps) if family in BY_NAME else _list_by_line(of_family, where, gaps)
+            )
     lines += [""] if gaps else []
     lines += [f"[{number}] not on {why}" for why, number in gaps.items()]
     lines += [f"{what} of an installed package cannot be loaded: {why}" for what, why in broken.items()]
@@ -119,23 +121,23 @@ BY_NAME = frozenset({"non-blocking", "persistent"})
 _WIDTH = 80
 
 
-def _grouped(where: Iterable[RunTarget]) -> dict[tuple[str, str], list[str]]:
+def _group(where: Iterable[RunTarget]) -> dict[tuple[str, str], list[str]]:
     groups: dict[tuple[str, str], list[str]] = {}
     for place in where:
         groups.setdefault((place.backend, place.device), []).append(place.binding or "-")
     return groups
 
 
-def _here(where: Sequence[RunTarget]) -> list[str]:
+def _list_here(where: Sequence[RunTarget]) -> list[str]:
     rows = [("backend", "device", "bindings")]
-    rows += [(*key, ", ".join(names)) for key, names in _grouped(p for p in where if p.available).items()]
+    rows += [(*key, ", ".join(names)) for key, names in _group(p for p in where if p.available).items()]
     if len(rows) == 1:
         return ["Nothing runs here."]
     widths = [max(len(row[i]) for row in rows) for i in range(2)]
     return ["Runs here", *(f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}" for row in rows)]
 
 
-def _not_here(where: Sequence[RunTarget]) -> list[str]:
+def _list_not_here(where: Sequence[RunTarget]) -> list[str]:
     """One line for each reason; a device that is missing everywhere is named once, without the backends."""
     reasons: dict[str, list[RunTarget]] = {}
     for place in where:
@@ -160,7 +162,7 @@ def _why(place: RunTarget) -> str:
     return f"{place.reason}: {place.fix}" if place.fix else place.reason
 
 
-def _marked(benchmark: Benchmark, where: Sequence[RunTarget], gaps: dict[str, int]) -> str:
+def _mark(benchmark: Benchmark, where: Sequence[RunTarget], gaps: dict[str, int]) -> str:
     """The name, with the numbers of the backends that run here and cannot do this benchmark."""
     marks: dict[str, None] = {}
     for place in where:
@@ -170,8 +172,8 @@ def _marked(benchmark: Benchmark, where: Sequence[RunTarget], gaps: dict[str, in
     return " ".join([benchmark.name, *marks])
 
 
-def _by_line(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: dict[str, int]) -> list[str]:
-    names = [_marked(benchmark, where, gaps) for benchmark in benchmarks]
+def _list_by_line(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: dict[str, int]) -> list[str]:
+    names = [_mark(benchmark, where, gaps) for benchmark in benchmarks]
     width = max(map(len, names))
     lines = []
     for name, benchmark in zip(names, benchmarks, strict=True):
@@ -181,7 +183,7 @@ def _by_line(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: 
     return lines
 
 
-def _by_name(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: dict[str, int]) -> list[str]:
-    names = [_marked(benchmark, where, gaps).replace(" ", "\0") for benchmark in benchmarks]
+def _list_by_name(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: dict[str, int]) -> list[str]:
+    names = [_mark(benchmark, where, gaps).replace(" ", "\0") for benchmark in benchmarks]
     lines = wrap(", ".join(names), _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
     return [line.replace("\0", " ") for line in lines]

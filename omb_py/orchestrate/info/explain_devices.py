@@ -11,7 +11,7 @@ from omb_py.launchers.launcher import LaunchCommand, first_set
 from omb_py.orchestrate.supervision.rank_state import numbers
 
 
-def here(device: str, environ: Mapping[str, str]) -> int:
+def count_here(device: str, environ: Mapping[str, str]) -> int:
     """The GPUs of this machine. Raises EnvironmentProblem where they cannot be counted."""
     try:
         return find_kind(device).count_all()
@@ -68,7 +68,7 @@ def before_launch(command: LaunchCommand, hosts: Sequence[str], ranks: int, devi
     line = " ".join((command.words[0].rpartition("/")[2], *command.words[1:]))
     lines = [f"launch line   {line}", f"local rank    by {command.local_rank_variable} of {command.name}"]
     first = 0
-    for host, count in _on_hosts(hosts, ranks):
+    for host, count in _spread_on_hosts(hosts, ranks):
         members = range(first, first + count)
         one_each = f"{device}:0" if count == 1 else f"{device}:0 to {device}:{min(count, gpus) - 1}, by local rank"
         shared = f"; they share {gpus} GPUs: exit 3 without --share-device" if count > gpus else ""
@@ -78,7 +78,7 @@ def before_launch(command: LaunchCommand, hosts: Sequence[str], ranks: int, devi
     return "\n".join(lines)
 
 
-def _on_hosts(hosts: Sequence[str], ranks: int) -> list[tuple[str, int]]:
+def _spread_on_hosts(hosts: Sequence[str], ranks: int) -> list[tuple[str, int]]:
     each = -(-ranks // max(1, len(hosts)))
     parts = [host.partition(":") for host in hosts] or [("this machine", "", str(ranks))]
     left, placed = ranks, []

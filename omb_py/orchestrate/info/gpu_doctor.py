@@ -42,14 +42,14 @@ def report(
     lines, closed = machine(system, environ)
     users = [known for known in inspected if known.available and known.devices.get(DEVICE) == ""]
     cupy = find_kind(DEVICE).problem()
-    opens = _no("CuPy", cupy) if cupy else Finding("CuPy", "ok", "opens the GPUs")
+    opens = _refuse("CuPy", cupy) if cupy else Finding("CuPy", "ok", "opens the GPUs")
     able = sorted((known for known in inspected if DEVICE in known.devices), key=lambda known: not known.asynchronous)
     libraries = [line for known in able for line in of_backend(known, cupy)]
     network = [*ports(infiniband(system)), *modules(system)]
     return [*lines, opens, *libraries, *network], bool(users) and not cupy and not closed
 
 
-def _no(subject: str, problem: str) -> Finding:
+def _refuse(subject: str, problem: str) -> Finding:
     """A refusal, which ends with a colon and the fix, as a line."""
     text = problem.removeprefix(f"--device {DEVICE}").lstrip(": ")
     what, _, fix = text.rpartition(": ")
@@ -69,7 +69,7 @@ def machine(system: Path, environ: Mapping[str, str]) -> tuple[list[Finding], bo
     try:
         seen = nvml.inventory(system)
     except EnvironmentProblem as problem:
-        return [_no(_LIBRARY, str(problem)), *unseen(("GPUs", *_OF_GPUS), _LIBRARY)], False
+        return [_refuse(_LIBRARY, str(problem)), *unseen(("GPUs", *_OF_GPUS), _LIBRARY)], False
     gpus = seen.gpus
     if not gpus:
         return [Finding("GPUs", "no", "the driver sees none", nvml.DRIVER_FIX), *unseen(_OF_GPUS, "GPUs")], False
@@ -200,7 +200,7 @@ def of_backend(known: Capabilities, cupy: str) -> Iterable[Finding]:
     """A backend that can have buffers on GPUs: its library, what it says of them beyond `cupy`, and its checks."""
     yield from backend(known)
     if known.available and known.devices[DEVICE] not in ("", cupy):
-        yield _no(f"  {known.name} on {DEVICE}", known.devices[DEVICE])
+        yield _refuse(f"  {known.name} on {DEVICE}", known.devices[DEVICE])
     yield from checks([known], DEVICE)
 
 

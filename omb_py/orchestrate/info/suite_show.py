@@ -36,7 +36,7 @@ def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence
         options = "; ".join(filter(None, [ranks, *map(_setting, (*layout, *entry.options))]))
         named = f"{entry.name}: " if entry.name else ""
         lines.append(f"entry {entry.number}   {named}{names}" + (f" × {options}" if options else ""))
-    lines += [f"criterion {c.id}: {c.benchmark}: {_asked(c)}" for c in read_criteria(suite)]
+    lines += [f"criterion {c.id}: {c.benchmark}: {_describe_bound(c)}" for c in read_criteria(suite)]
     lines += ["", *map(_launch, launches)]
     cells = sum(len(launch.cells) for launch in launches)
     lines.append(f"in all     {counted(len(launches), 'launch')}, {counted(cells, 'cell')}")
@@ -58,7 +58,7 @@ def expected_text(launches: Sequence[LaunchPlan], store: Path | None) -> str:
     return f"expected   about {duration_text(expected.seconds)}, by the last times of {part} cells in {str(store)!r}"
 
 
-def _asked(criterion: Criterion) -> str:
+def _describe_bound(criterion: Criterion) -> str:
     if criterion.source != "contract":
         return criterion.bound_text(0)
     dimension = METRICS[criterion.metric].dimension

@@ -26,7 +26,7 @@ def kind_of(request: Request) -> str:
     return (request.options.object_kind or OBJECTS[0]) if request.buffer == OBJECT else ""
 
 
-def _only_objects(on: RuleContext) -> str:
+def _check_only_objects(on: RuleContext) -> str:
     options = on.request.options
     flag = "--object" if options.object_kind else "--out-of-band" if options.out_of_band else ""
     return f"{flag} is for Python objects: add --buffer object" if flag and not kind_of(on.request) else ""
@@ -58,7 +58,7 @@ def _steps(on: RuleContext) -> str:
     return ""
 
 
-def _in_place(on: RuleContext) -> str:
+def _check_in_place(on: RuleContext) -> str:
     if not kind_of(on.request):
         return ""
     return "mpi4py's lower-case methods have no MPI_IN_PLACE: leave out --in-place or --buffer object"
@@ -92,7 +92,7 @@ def _size(on: RuleContext) -> str:
     )
 
 
-def _cached_objects(on: RuleContext) -> str:
+def _check_cached_objects(on: RuleContext) -> str:
     if on.request.options.cache != "rotate" or on.benchmark.sizes is None or not kind_of(on.request):
         return ""
     return "--cache rotate moves buffers; objects are made anew anyway: leave out --buffer object"
@@ -113,14 +113,14 @@ def _programs(benchmark: Benchmark) -> Iterator[Program]:
 
 
 OBJECT_RULES = (
-    RequestRule("option of objects without objects", "options", _only_objects),
+    RequestRule("option of objects without objects", "options", _check_only_objects),
     RequestRule("binding without objects", "options", _binding, option="bindings"),
     RequestRule("steps without objects", "options", _steps),
-    RequestRule("objects in place", "options", _in_place, option="in_place"),
+    RequestRule("objects in place", "options", _check_in_place, option="in_place"),
     RequestRule("reduction that joins objects", "options", _reduction),
     RequestRule("reduction that objects lack", "options", _op, option="op"),
     RequestRule("type that objects lack", "options", _type, option="dtypes"),
-    RequestRule("objects in a rotating cache", "options", _cached_objects, option="cache"),
+    RequestRule("objects in a rotating cache", "options", _check_cached_objects, option="cache"),
     RequestRule("bound buffers in a rotating cache", "options", _bound_buffers, option="cache"),
     RequestRule("size that is no whole number of objects", "cells", _size),
 )

@@ -29,7 +29,7 @@ def _twice(on: RuleContext) -> str:
     return f"device list {asked.device} has one twice" if len(set(asked.devices)) < len(asked.devices) else ""
 
 
-def _no_backend(on: RuleContext) -> str:
+def _check_backends(on: RuleContext) -> str:
     return "" if on.request.backends else "no backend given: " + nearest("", on.offers)
 
 
@@ -95,7 +95,7 @@ def _report(on: RuleContext) -> str:
     return "" if on.parsed.dialect.reports else "--report is for --format nccl-tests: add that, or leave it out"
 
 
-def _shared_device(on: RuleContext) -> str:
+def _check_shared_device(on: RuleContext) -> str:
     return "" if on.on_device else "--share-device is for ranks on devices: leave it out"
 
 
@@ -197,14 +197,14 @@ def _factored(on: RuleContext) -> str:
     return f"--op {op} is not in backend {' or '.join(on.request.backends)}: --backend {able}, or --op sum"
 
 
-def _reduced_type(on: RuleContext) -> None:
+def _check_reduced_type(on: RuleContext) -> None:
     if takes(on.benchmark, "op"):
         for dtype in on.parsed.dtypes:
             for op in on.parsed.reductions:
                 check_reduction(reduction_dtype(dtype), op or "sum")
 
 
-def _several_reductions(on: RuleContext) -> str:
+def _check_several_reductions(on: RuleContext) -> str:
     form, dialect = on.request.printing.format, on.parsed.dialect
     if len(on.parsed.reductions) == 1 or not dialect.name or dialect.names_reduction:
         return ""
@@ -261,12 +261,12 @@ def _senders(on: RuleContext) -> None:
     check_traffic(on.request.options.traffic, on.ranks)
 
 
-def _refused_cell(on: RuleContext) -> str:
+def _check_cells(on: RuleContext) -> str:
     refuses = on.benchmark.refuses
     return next(filter(None, map(refuses, on.cells)), "") if refuses else ""
 
 
-def _no_size(on: RuleContext) -> str:
+def _check_sizes(on: RuleContext) -> str:
     """The text names the smallest size that holds an element."""
     if on.cells:
         return ""
@@ -298,7 +298,7 @@ def _fits(on: RuleContext) -> str:
 
 RULES = (
     RequestRule("word that is given twice", "words", _twice),
-    RequestRule("no backend", "words", _no_backend),
+    RequestRule("no backend", "words", _check_backends),
     RequestRule("unknown backend", "words", _unknown_backend),
     RequestRule("unknown device", "words", _unknown_device),
     RequestRule("unknown word of an option", "words", lambda on: check_words(on.request)),
@@ -308,7 +308,7 @@ RULES = (
     RequestRule("batch where calls are timed alone", "options", _batch, option="batch"),
     RequestRule("timing of another tool", "options", _timing_of_dialect, option="timing"),
     RequestRule("report of another tool", "options", _report, option="report"),
-    RequestRule("shared device without a device", "options", _shared_device, option="share_device"),
+    RequestRule("shared device without a device", "options", _check_shared_device, option="share_device"),
     RequestRule("buffer on the host with a device", "options", _host_buffer),
     RequestRule("buffer that the GPU lacks", "options", _buffer_of_gpu),
     RequestRule("computing without a device", "options", _filler, option="filler"),
@@ -325,15 +325,15 @@ RULES = (
     RequestRule("session of a backend without any", "options", _session, option="session"),
     *OBJECT_RULES,
     RequestRule("reduction that no backend has", "options", _factored, option="op"),
-    RequestRule("reductions that the text does not tell apart", "options", _several_reductions, option="op"),
-    RequestRule("reduction of a type that lacks it", "options", _reduced_type),
+    RequestRule("reductions that the text does not tell apart", "options", _check_several_reductions, option="op"),
+    RequestRule("reduction of a type that lacks it", "options", _check_reduced_type),
     RequestRule("groups of too few ranks", "ranks", _groups, option="groups"),
     RequestRule("number of ranks", "ranks", _ranks),
     RequestRule("root that is no rank", "ranks", _root, option="root"),
     RequestRule("neighbors that are no ranks", "ranks", _graph, option="neighborhood"),
     RequestRule("traffic of other ranks", "ranks", _senders, option="traffic"),
-    RequestRule("options that the benchmark refuses", "cells", _refused_cell),
-    RequestRule("no size that holds an element", "cells", _no_size),
+    RequestRule("options that the benchmark refuses", "cells", _check_cells),
+    RequestRule("no size that holds an element", "cells", _check_sizes),
     RequestRule("unknown binding", "sides left", _unknown_binding, option="bindings"),
     RequestRule("options that do not fit the ranks", "cells on ranks", _fits, UnfitRanks),
 )

@@ -26,7 +26,7 @@ def _buffer(on: RuleContext) -> str:
     return f"unknown buffer {on.request.buffer!r} for backend {on.backend}: {nearest(on.request.buffer, kinds)}"
 
 
-def _missing(on: RuleContext) -> str:
+def _check_availability(on: RuleContext) -> str:
     why = on.offer.missing()
     return f"backend {on.backend}: {why}" if why else ""
 
@@ -53,7 +53,7 @@ def _timing(on: RuleContext) -> str:
     return f"--timing is for calls that return before they are done: leave it out, or --backend {on.able_to_wait}"
 
 
-def _measured_as(on: RuleContext) -> str:
+def _check_method(on: RuleContext) -> str:
     dialect = on.parsed.dialect
     if not on.offer.asynchronous or dialect.measured_on(True).timing == dialect.timing:
         return ""
@@ -63,7 +63,7 @@ def _measured_as(on: RuleContext) -> str:
     )
 
 
-def _computed(on: RuleContext) -> str:
+def _check_computed(on: RuleContext) -> str:
     name = next((name for name in ("energy", "counters") if name in on.request.observers), "")
     if not name or not on.offer.simulated:
         return ""
@@ -77,7 +77,7 @@ def _placement(on: RuleContext) -> str:
     return f"backend {on.backend} has all buffers on the device: leave the places out, or --backend {other}"
 
 
-def _refused(on: RuleContext) -> str:
+def _check_refused(on: RuleContext) -> str:
     """A value that the backend refuses (:attr:`.Capabilities.refused`)."""
     errors = (errors.get(on.request.get(option)) for option, errors in on.offer.refused.items())
     return next(filter(None, errors), "")
@@ -95,14 +95,14 @@ def _filler(on: RuleContext) -> str:
     return f"{on.benchmark.name} computes nothing beside its call, so it takes no -r/--cuda-target"
 
 
-def _timed_calls(on: RuleContext) -> str:
+def _check_timing(on: RuleContext) -> str:
     mode = on.request.options.timing or on.parsed.dialect.timing or "isolated"
     if on.device == HOST or not on.offer.asynchronous or mode == "isolated" or on.benchmark.family == "collective":
         return ""
     return f"--timing {mode} is for blocking collectives, not for {on.benchmark.name}: leave it out"
 
 
-def _counted(on: RuleContext) -> str:
+def _check_counters(on: RuleContext) -> str:
     library = on.offer.knobs()
     if library is not None and library.pvars:
         return ""
@@ -128,18 +128,18 @@ def _backend(on: RuleContext) -> str:
 SIDE_RULES = (
     RequestRule("binding that cannot be used here", "side", _binding, EnvironmentProblem, "bindings"),
     RequestRule("buffer that the backend lacks", "side", _buffer),
-    RequestRule("backend that is not installed", "side", _missing, EnvironmentProblem),
+    RequestRule("backend that is not installed", "side", _check_availability, EnvironmentProblem),
     RequestRule("device that the backend lacks", "side", _device, EnvironmentProblem),
     RequestRule("GPU that is not here", "side", _gpu, EnvironmentProblem),
     RequestRule("timing of calls that wait", "side", _timing, option="timing"),
-    RequestRule("rows of a tool that times other calls", "side", _measured_as),
-    RequestRule("counters of computed times", "side", _computed),
+    RequestRule("rows of a tool that times other calls", "side", _check_method),
+    RequestRule("counters of computed times", "side", _check_computed),
     RequestRule("buffer places of a backend without any", "side", _placement, EnvironmentProblem, "placement"),
-    RequestRule("value that the backend refuses", "side", _refused),
+    RequestRule("value that the backend refuses", "side", _check_refused),
     RequestRule("PyTorch that is not installed", "side", _torch, EnvironmentProblem),
     RequestRule("computing beside no call", "side", _filler, option="filler"),
-    RequestRule("batches of calls that cannot be timed", "side", _timed_calls),
-    RequestRule("library that counts nothing", "cells of a side", _counted, EnvironmentProblem, "pvars"),
+    RequestRule("batches of calls that cannot be timed", "side", _check_timing),
+    RequestRule("library that counts nothing", "cells of a side", _check_counters, EnvironmentProblem, "pvars"),
     RequestRule("name of no counter", "cells of a side", _counter_names, option="pvars"),
     RequestRule("benchmark that the backend cannot do", "cells of a side", _backend, EnvironmentProblem),
 )

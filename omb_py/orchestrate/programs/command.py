@@ -95,14 +95,14 @@ def parse_commands(texts: Sequence[str]) -> dict[Side, str]:
             if each in commands:
                 both = "a command without a side is that of both"
                 raise UsageError(f"--run {each} is given twice, {commands[each]!r} and {command!r}: {both}")
-            commands[each] = _checked(command)
+            commands[each] = _check_command(command)
     for side, other in zip(SIDES, reversed(SIDES), strict=True):
         if side not in commands:
             raise UsageError(f"--run {other} needs its other side: --run '{side}: COMMAND'")
     return commands
 
 
-def _checked(command: str) -> str:
+def _check_command(command: str) -> str:
     try:
         if shlex.split(command):
             return command

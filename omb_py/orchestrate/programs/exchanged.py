@@ -66,26 +66,26 @@ def why_not_exchanged(programs: Mapping[Side, SideProgram], seen: Seen) -> str:
         if (folders or preloads) and not seen[side]:
             return f"{side} ended too soon to see what it loaded: let it run longer than a few milliseconds"
         for path in preloads:
-            if "/" in path and not _of_files([path], seen[side]):
+            if "/" in path and not _select_files([path], seen[side]):
                 return f"{side} was to preload {path} and did not load it"
         modules = bool(programs[side].where.facts.get("config", {}).get("modules"))
-        if folders and (why := _not_from(side, folders, seen[side], seen[other], modules)):
+        if folders and (why := _explain_other_source(side, folders, seen[side], seen[other], modules)):
             return why
         venv = own[0].get(_VENV)
-        if venv and venv != own[1].get(_VENV) and (why := _passed_over(side, [f"{venv}/lib"], seen[side])):
+        if venv and venv != own[1].get(_VENV) and (why := _find_passed_over(side, [f"{venv}/lib"], seen[side])):
             return why
-    return _same_words(programs)
+    return _explain_same_words(programs)
 
 
-def _not_from(
+def _explain_other_source(
     side: Side, folders: Sequence[str], own: Collection[MappedFile], other: Collection[MappedFile], modules: bool
 ) -> str:
     """Why the libraries of these folders were not those with which the side ran.
 
     A module brings folders with more libraries than are to be exchanged, so there one of them is enough.
     """
-    loaded = _of_files(_libraries(folders), own)
-    if (why := _passed_over(side, folders, own)) and not (modules and loaded):
+    loaded = _select_files(_libraries(folders), own)
+    if (why := _find_passed_over(side, folders, own)) and not (modules and loaded):
         return why
     if not loaded:
         there = ", ".join(folders)
@@ -97,10 +97,10 @@ def _not_from(
     return ""
 
 
-def _passed_over(side: Side, folders: Sequence[str], own: Collection[MappedFile]) -> str:
+def _find_passed_over(side: Side, folders: Sequence[str], own: Collection[MappedFile]) -> str:
     """Name a library that the side loaded from elsewhere, although these folders have one of its name."""
     offered = _libraries(folders)
-    stems, loaded = {_stem(Path(path).name) for path in offered}, _of_files(offered, own)
+    stems, loaded = {_stem(Path(path).name) for path in offered}, _select_files(offered, own)
     wrong = next((file for file in sorted(own) if _stem(file.name) in stems and file not in loaded), None)
     if wrong is None:
         return ""
@@ -111,7 +111,7 @@ def _libraries(folders: Sequence[str]) -> list[str]:
     return [str(entry) for folder in folders for entry in entries_of(folder) if ".so" in entry.name]
 
 
-def _same_words(programs: Mapping[Side, SideProgram]) -> str:
+def _explain_same_words(programs: Mapping[Side, SideProgram]) -> str:
     """Why two commands are one: the programs in which alone they differ have the same content."""
     words = [shlex.split(programs[side].command) for side in SIDES]
     settings = [dict(programs[side].where.variables) for side in SIDES]
@@ -119,7 +119,7 @@ def _same_words(programs: Mapping[Side, SideProgram]) -> str:
         return ""
     pairs = [(a, b) for a, b in zip(*words, strict=True) if a != b]
     if all(_is_program(a) and _is_program(b) and filecmp.cmp(a, b, shallow=False) for a, b in pairs):
-        libraries = [_near(Path(path)) for path in pairs[0]]
+        libraries = [_list_near(Path(path)) for path in pairs[0]]
         if libraries[0] == libraries[1]:
             return f"both sides run the same program: {pairs[0][0]} and {pairs[0][1]} have the same content"
     return ""
@@ -129,7 +129,7 @@ def _is_program(word: str) -> bool:
     return os.path.isfile(word) and os.access(word, os.X_OK)
 
 
-def _near(program: Path) -> list[str]:
+def _list_near(program: Path) -> list[str]:
     """The libraries that lie where a program may look for its own (``$ORIGIN``), as names and sizes."""
     folders = (program.resolve().parent, program.resolve().parent.parent / "lib")
     return sorted(f"{e.name} {e.stat().st_size}" for folder in folders for e in entries_of(folder) if ".so" in e.name)
@@ -144,7 +144,7 @@ def _is_same(file: MappedFile, other: MappedFile) -> bool:
         return False
 
 
-def _of_files(paths: Iterable[str], files: Collection[MappedFile]) -> list[MappedFile]:
+def _select_files(paths: Iterable[str], files: Collection[MappedFile]) -> list[MappedFile]:
     wanted = {os.path.realpath(path) for path in paths}
     return sorted(file for file in files if os.path.realpath(file.path) in wanted)
 

@@ -111,7 +111,7 @@ def run_program(
             watch.end()
         seconds = time.monotonic() - began
         return Execution(
-            _content(output.fileno()) if out is None else _written(out),
+            _content(output.fileno()) if out is None else _read_written(out),
             _content(errors.fileno()),
             process.returncode,
             seconds,
@@ -125,7 +125,7 @@ def _content(handle: int) -> bytes:
     return os.pread(handle, min(os.fstat(handle).st_size, MOST_BYTES), 0)
 
 
-def _written(path: Path) -> bytes:
+def _read_written(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES)

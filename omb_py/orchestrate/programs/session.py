@@ -125,8 +125,8 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
     else:
         measurer.resume(stored_pairs(design.store, run_id))
     try:
-        with resumable(lambda: _kept(measurer)):
-            report = _measured(measurer, plan)
+        with resumable(lambda: _say_kept(measurer)):
+            report = _measure(measurer, plan)
     except BudgetTooShort:
         forget_design(design.store, run_id)
         raise
@@ -136,7 +136,7 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
             error.of_run(run_id)
         raise
     except OmbError as error:
-        kept = _kept(measurer)
+        kept = _say_kept(measurer)
         if not kept:
             raise
         held.ended_early("failed")
@@ -148,7 +148,7 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
     return report
 
 
-def _measured(measurer: ProgramMeasurer, plan: CompareDesign) -> CompareReport:
+def _measure(measurer: ProgramMeasurer, plan: CompareDesign) -> CompareReport:
     design = measurer.design
     machine = say_what_disturbs(design.note, observe)
     cells = measurer.try_out()
@@ -162,7 +162,7 @@ def _measured(measurer: ProgramMeasurer, plan: CompareDesign) -> CompareReport:
     return report
 
 
-def _kept(measurer: ProgramMeasurer) -> str:
+def _say_kept(measurer: ProgramMeasurer) -> str:
     """What is kept of the comparison, and how it goes on; empty for one that has not begun, which is forgotten."""
     counts = [len({row["launch_id"] for row in measurer.rows[side]}) for side in SIDES]
     if not any(counts):
@@ -279,7 +279,7 @@ class ProgramMeasurer(ResumableMeasurer):
             return rows_of(tables, self.run_id, self.index, started, tags, program.asked_ranks)
 
         if ended.stopped:
-            raise LaunchFailed(f"{program}: {ended.stopped}{_quoted(ended)}")
+            raise LaunchFailed(f"{program}: {ended.stopped}{_quote(ended)}")
         if ended.status:
             try:
                 check_rows(program, read(), {})
@@ -288,7 +288,7 @@ class ProgramMeasurer(ResumableMeasurer):
                     raise
             except UsageError:
                 pass  # the reason is how it ended, not what it printed until then
-            raise LaunchFailed(f"{program} ended with {ended.ending} after {ended.seconds:.1f} s{_quoted(ended)}")
+            raise LaunchFailed(f"{program} ended with {ended.ending} after {ended.seconds:.1f} s{_quote(ended)}")
         try:
             return read()
         except (NoVerdict, UsageError) as error:
@@ -298,7 +298,7 @@ class ProgramMeasurer(ResumableMeasurer):
     def _keep_output(self, side: Side, ended: Execution) -> Path:
         path = self.design.store / REPORTS / f"{self.run_id}-{self.index}-{side}.txt"
         try:
-            write_atomically(path, f"{_bounded(ended.output)}\n--- stderr ---\n{_bounded(ended.errors)}\n".encode())
+            write_atomically(path, f"{_bound(ended.output)}\n--- stderr ---\n{_bound(ended.errors)}\n".encode())
         except OSError as error:
             raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
         return path
@@ -317,7 +317,7 @@ class ProgramMeasurer(ResumableMeasurer):
                 "elapsed_s": round(ended.seconds, 6),
                 "peak_memory_bytes": ended.peak_bytes,
                 "clock_limits": self._limits,
-                "output": _bounded(ended.output),
+                "output": _bound(ended.output),
                 "hostname": socket.gethostname(),
             },
             "loaded_libraries": [
@@ -343,11 +343,11 @@ class ProgramMeasurer(ResumableMeasurer):
         return SideLaunches(self.design.programs[side].described, self.rows[side], self.provenances[side])
 
 
-def _quoted(ended: Execution) -> str:
+def _quote(ended: Execution) -> str:
     return f": {ended.last_line}" if ended.last_line else ""
 
 
-def _bounded(data: bytes) -> str:
+def _bound(data: bytes) -> str:
     """The text of an output without secrets: all of it, or its beginning and its end."""
     if len(data) > _KEPT_BYTES:
         half = _KEPT_BYTES // 2

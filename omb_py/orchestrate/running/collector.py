@@ -197,7 +197,7 @@ class Collector:
             row["tags"].update(suite_tags(request.part), **{SUITE_CELL: cell_key(self.plan, cell)})
         if self.journal is not None:
             self.journal.append(row)
-        self._finished(result.index)
+        self._note_finished(result.index)
         if row["validated"] is False:
             self.run.failed = True
             self.run.wrong.add(cell.sweep)
@@ -219,9 +219,9 @@ class Collector:
             self.journal.extend(list(pair_rows(self.identity, finished)))
         self.run.on_round(finished, self.identity.facts["hosts"])
         if finished.last:
-            self._finished(finished.index)
+            self._note_finished(finished.index)
 
-    def _finished(self, index: int) -> None:
+    def _note_finished(self, index: int) -> None:
         self.run.cells += 1
         finished = self.run.finished[self.plan.index]
         if index not in finished:  # a cell of several sides has a row of each

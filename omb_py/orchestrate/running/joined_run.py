@@ -56,7 +56,7 @@ def run_joined(
     """
     try:
         launches = plan_launches([each.on_ranks(started_ranks(each.request.ranks, joined)) for each in checked])
-        chosen, left_out = _fitting(launches)
+        chosen, left_out = _choose_fitting(launches)
         return _join(joined, Job(chosen, joined.launcher, [*skips, *left_out], resume))
     except OmbError as error:
         if joined.rank == 0:
@@ -78,7 +78,7 @@ def started_ranks(given: int | None, joined: Joined) -> int:
     return ranks
 
 
-def _fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:
+def _choose_fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:
     """Choose the largest launch, and give a skip for each other one: the job starts its processes only once."""
     chosen = max(launches, key=lambda launch: len(launch.cells))  # max takes the first of equal ones
     skips = []

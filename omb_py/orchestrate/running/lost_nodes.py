@@ -119,11 +119,11 @@ class NodesLeft:
         if part is None or not part.hosts:
             moved = self.request(checked.request)
             return checked.changed(hosts=moved.launching.hosts, ranks=moved.ranks)
-        others, ranks = self._in_place_of(part.hosts), checked.request.ranks
+        others, ranks = self._replace_lost(part.hosts), checked.request.ranks
         on_left = ranks and max(1, ranks * len(others) // len(part.hosts))
         return checked.changed(hosts=self.left, ranks=on_left, part=replace(part, hosts=others))
 
-    def _in_place_of(self, own: Sequence[str]) -> tuple[str, ...]:
+    def _replace_lost(self, own: Sequence[str]) -> tuple[str, ...]:
         names = [host_and_slots(host)[0] for host in self.hosts]
         gone = {host_and_slots(host)[0] for host in self.lost}
         chosen = [host for host in own if host not in gone]

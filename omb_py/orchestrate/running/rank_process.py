@@ -105,7 +105,7 @@ class LaunchOfCells:
         self.halved = reserve(session, self.cells, worlds_of(session), self.modes)
         kinds = dict.fromkeys(("barrier", *(cell.options.process_sync for cell in self.cells)))
         self.skews = {kind: session.skew(kind) for kind in kinds}
-        self.with_faults = _with_faults(session, spec.get("inject"))
+        self.with_faults = _make_fault_adder(session, spec.get("inject"))
         self.unsettled = False
         """Whether the parent may still be working on the last cell."""
         self.log = _log_in(spec.get("validation_log"))
@@ -151,7 +151,7 @@ class LaunchOfCells:
             self._leave_out(sweep, reason)
         sweeps = [sweep for _, sweep in self._sweeps()]
         if len(sweeps) > 1:
-            sweeps = self._possible(sweeps)
+            sweeps = self._select_possible(sweeps)
         while True:
             # as in OMB, a size that fails ends its sweep, and a soak with it
             valid = [self._run_sweep(sweep, number) for sweep in sweeps]
@@ -170,7 +170,7 @@ class LaunchOfCells:
         if self.sends:
             self.channel.send("cell", indexes=[index for index, _ in sweep], lacking=reason)
 
-    def _possible(self, sweeps: list[Sweep]) -> list[Sweep]:
+    def _select_possible(self, sweeps: list[Sweep]) -> list[Sweep]:
         """The sweeps that the library can run. For each other one the parent gets the reason."""
         from omb_py.engine.measuring.measure import worlds_of
         from omb_py.suites.lookup import find_benchmark
@@ -276,7 +276,7 @@ def _log_in(folder: str | None) -> Log | None:
     return Log(Path(folder))
 
 
-def _with_faults(session: Session, text: str | None) -> Callable[[Benchmark], Benchmark]:
+def _make_fault_adder(session: Session, text: str | None) -> Callable[[Benchmark], Benchmark]:
     """A function that adds the faults that a test asked for to a benchmark. Slowdowns go into the session instead."""
     if not text:
         return lambda benchmark: benchmark
@@ -509,13 +509,13 @@ def _explain(error: Exception, position: Position) -> str:
     where = f" in {position.label} ({position.phase})" if position.label else ""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         todo = "take a smaller -m or fewer ranks (-n), or raise its limit (ulimit -v)"
-        return f"{_own_name()} ran out of memory{where}: {todo}"
+        return f"{_find_own_name()} ran out of memory{where}: {todo}"
     if isinstance(error, StepFailed) and position.session is not None:
         return f"{position.session.doing(error.step)} failed{where}: {error.text}"
-    return f"{_own_name()} failed{where}: {described(error)}"
+    return f"{_find_own_name()} failed{where}: {described(error)}"
 
 
-def _own_name() -> str:
+def _find_own_name() -> str:
     import socket
 
     from omb_py.engine.rank.launcher_variables import environment_rank

@@ -131,7 +131,7 @@ def stored_run(store: Path, part: SuitePosition, which: str, *, accepting: bool)
     of_suite = to_rows(load_table(store, columns=_COLUMNS, on_skip=pass_over, tags=suite_tags(part), **wanted))
     if not of_suite and which != NEWEST:
         rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=pass_over, **wanted))
-        raise UsageError(_of_another(wanted["run_id"], part, rows))
+        raise UsageError(_explain_other_suite(wanted["run_id"], part, rows))
     candidates = [row for row in of_suite if (ACCEPT_PHASE in dict(row["tags"])) is accepting]
     if not candidates and which == NEWEST:
         return None
@@ -167,7 +167,7 @@ def key_of(row: Row) -> str:
     return str(dict(row["tags"])[SUITE_CELL])
 
 
-def _of_another(run_id: str, part: SuitePosition, rows: Iterable[Row]) -> str:
+def _explain_other_suite(run_id: str, part: SuitePosition, rows: Iterable[Row]) -> str:
     suites = {dict(row["tags"] or {}).get(SUITE) for row in rows}
     if part.suite in suites:
         return f"run {run_id} was begun by another version of suite {part.suite}: start a new run without --resume"

@@ -268,7 +268,7 @@ def expected_row(cell: Cell, ranks: int) -> Row:
     row = blank_row()
     for columns in (_launch_columns, _option_columns, _size_columns):
         row.update(columns(source))
-    return _with_key(row, source)
+    return _add_key(row, source)
 
 
 def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
@@ -278,17 +278,17 @@ def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
     for columns in COLUMNS:
         row.update(columns(source))
     _add_peaks(row, source)
-    return _with_key(row, source)
+    return _add_key(row, source)
 
 
-def _with_key(row: Row, source: RowSource) -> Row:
+def _add_key(row: Row, source: RowSource) -> Row:
     # the hash of its program has the types of a workload, so the key takes the type of its elements
     compared: Row = {**row, "dtype": source.dtype}
     version = _program_version(row, source.result.program_hash)
     return {**row, "comparability_key": comparability_key(compared, version)}
 
 
-def _like(row: Row, source: RowSource) -> Row:
+def _copy_for_pair(row: Row, source: RowSource) -> Row:
     """The row of a pair that differs from another's in its ranks, its samples, and what follows from those."""
     other: Row = {**row, "parameters": row["parameters"] | source.result.marks}
     for columns in (_launch_columns, *OF_SAMPLES):
@@ -393,6 +393,6 @@ def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:
         own = replace(launch, facts=of_pair)
         nodes = len(set(of_pair["hosts"]))
         if nodes in first_of:
-            yield _like(first_of[nodes], RowSource(own, result))
+            yield _copy_for_pair(first_of[nodes], RowSource(own, result))
         else:
             yield first_of.setdefault(nodes, make_row(own, result))

@@ -232,7 +232,7 @@ def make_launches(
         except NodesLost as error:
             if rest is None:
                 raise
-            of_launch = _left(launch, run)
+            of_launch = _list_left(launch, run)
             unmade = [replace(launch, cells=tuple(of_launch))] if of_launch else []
             queue = deque(replace(plan, index=number + k) for k, plan in enumerate(rest(error, [*unmade, *queue]), 1))
             number += len(queue)
@@ -275,7 +275,7 @@ def run_apart(main: Run, request: Request, where: RankEnvironment = HERE) -> tup
 def remaining_launches(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPlan], list[Skip]]:
     """The launches that are left when a launch has failed, and the sweeps that are given up."""
     done = run.finished.get(launch.index)
-    left = _left(launch, run)
+    left = _list_left(launch, run)
     first, *others = dict.fromkeys(cell.sweep for cell in left) or (None,)
     if first is None:
         return [], [Skip(f"launch {launch.index + 1}", str(error), failed=True)]
@@ -297,11 +297,11 @@ def lacking(run: Run, launch: LaunchPlan) -> list[Skip]:
 
 def unmeasured(launch: LaunchPlan, run: Run, reason: str) -> list[Skip]:
     """The sweeps of a launch that were not measured to their end."""
-    sweeps = dict.fromkeys(cell.sweep for cell in _left(launch, run))
+    sweeps = dict.fromkeys(cell.sweep for cell in _list_left(launch, run))
     return [Skip(sweep_name(launch, sweep), reason) for sweep in sweeps]
 
 
-def _left(launch: LaunchPlan, run: Run) -> list[Cell]:
+def _list_left(launch: LaunchPlan, run: Run) -> list[Cell]:
     done = run.finished.get(launch.index, ())
     cells = (cell for index, cell in enumerate(launch.cells) if index not in done)
     return [cell for cell in cells if cell.sweep not in run.wrong]

@@ -124,7 +124,7 @@ class _Expansion:
                     seen[content] = entry.number
                     self.out.checked.append(checked)
                     option_texts.append(texts)
-        self.out.checked = _with_differences(self.out.checked, option_texts)
+        self.out.checked = _note_differences(self.out.checked, option_texts)
         return self.out
 
     def _find(self, named: Named) -> Benchmark | None:
@@ -174,7 +174,7 @@ class _Expansion:
                     raise chosen.at.error(f"{benchmark.name} does not take it")
             texts = {chosen.key: chosen.text for chosen in combination if keys[chosen.key].scope == "cell"}
             if entry.layout:
-                counts = self._placed(entry, entry.layout, checked)
+                counts = self._place_ranks(entry, entry.layout, checked)
             for count, hosts in counts:
                 try:
                     on_ranks = checked.on_ranks(count)
@@ -196,7 +196,7 @@ class _Expansion:
         known = self.contents.device
         return "" if known in ("", device) else f"the accelerators of the nodes are {known}"
 
-    def _placed(
+    def _place_ranks(
         self, entry: SuiteEntry, layout: NodeLayout, checked: CheckedRequest
     ) -> list[tuple[int, tuple[str, ...]]]:
         """Return the number of ranks and their nodes, or nothing where they cannot be placed here: it is skipped."""
@@ -282,7 +282,7 @@ _SHOWN_ANYWAY = ("message-size", "type", "full", "tail-lat", "validation", "iter
 """Options that a table shows anyway, or that do not change what is measured."""
 
 
-def _with_differences(requests: Sequence[CheckedRequest], options: Sequence[Mapping[str, str]]) -> list[CheckedRequest]:
+def _note_differences(requests: Sequence[CheckedRequest], options: Sequence[Mapping[str, str]]) -> list[CheckedRequest]:
     """Note in each request the options in which it differs from the others of the same benchmark."""
     by_benchmark: dict[str, list[Mapping[str, str]]] = {}
     for checked, texts in zip(requests, options, strict=True):

@@ -75,7 +75,7 @@ class NodeLayout:
         Raises:
             EnvironmentProblem: there are too few nodes, or no such part on them.
         """
-        chosen = self._chosen(there or ("",), contents)
+        chosen = self._choose(there or ("",), contents)
         each = self.per_node if isinstance(self.per_node, int) else contents.count(self.per_node)
         if each < 1:
             raise EnvironmentProblem(f"it takes a rank for each {self.per_node}, and the nodes have none")
@@ -85,7 +85,7 @@ class NodeLayout:
             ranks -= 1
         return ranks, chosen[: -(-ranks // each)] if there else ()
 
-    def _chosen(self, there: tuple[str, ...], contents: NodeContents) -> tuple[str, ...]:
+    def _choose(self, there: tuple[str, ...], contents: NodeContents) -> tuple[str, ...]:
         if self.nodes == "all":
             return there
         wanted = self.nodes if isinstance(self.nodes, int) else 2

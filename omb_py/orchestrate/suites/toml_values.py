@@ -66,7 +66,7 @@ class _Scanner:
         self.at = match.end()
         return self.text[self.at : self.at + 1]
 
-    def _here(self, path: KeyPath) -> None:
+    def _note_line(self, path: KeyPath) -> None:
         offset, line = self._counted
         line += self.text.count("\n", offset, self.at)
         self._counted = (self.at, line)
@@ -79,21 +79,21 @@ class _Scanner:
         end = self.at
         path: KeyPath = ()
         for part in parents:
-            path = self._inside((*path, part))
+            path = self._extend_path((*path, part))
         path = (*path, last)
         if brackets == 2:
             self._arrays[path] = self._arrays.get(path, -1) + 1
             path = (*path, self._arrays[path])
         else:
-            path = self._inside(path)
+            path = self._extend_path(path)
         self.at = begin
-        self._here(path)
+        self._note_line(path)
         self.at = end
         self._next()
         self.at += brackets
         return path
 
-    def _inside(self, path: KeyPath) -> KeyPath:
+    def _extend_path(self, path: KeyPath) -> KeyPath:
         """Extend a path to the last table where it names an array of tables, as TOML does."""
         return (*path, self._arrays[path]) if path in self._arrays else path
 
@@ -128,7 +128,7 @@ class _Scanner:
         path = (*table, *self._dotted())
         end, self.at = self.at, begin
         for length in range(len(table) + 1, len(path) + 1):
-            self._here(path[:length])
+            self._note_line(path[:length])
         self.at = end + 1  # the equals sign
         self._value(path)
 
@@ -138,7 +138,7 @@ class _Scanner:
             self.at += 1
             index = 0
             while self._next() != "]":
-                self._here((*path, index))
+                self._note_line((*path, index))
                 self._value((*path, index))
                 index += 1
                 self._comma()
@@ -241,7 +241,7 @@ def read_text(path: Path, shown: str, what: str) -> str:
         raise UsageError(f"{shown}:{line}: not a TOML file: a byte that is not UTF-8") from None
 
 
-def _parsed(text: str, file: str) -> dict[str, object]:
+def _parse(text: str, file: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -263,7 +263,7 @@ class TomlFile:
 
     def __init__(self, text: str, file: str) -> None:
         """Read TOML text. Raises UsageError with file and line."""
-        self.data, self.file, self._lines = _parsed(text, file), file, key_lines(text)
+        self.data, self.file, self._lines = _parse(text, file), file, key_lines(text)
 
     def line(self, place: KeyPath) -> int:
         # an array of tables begins where its first table does

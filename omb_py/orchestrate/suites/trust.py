@@ -39,17 +39,17 @@ def _is_plain_job(text: str) -> bool:
     return re.fullmatch(r"[\w\s.,:^=+-]*", text) is not None and _PLAIN.issuperset(options)
 
 
-def _after_colon(text: str) -> list[str]:
+def _read_after_colon(text: str) -> list[str]:
     name = text.partition(":")[2].strip()
     return [] if re.fullmatch(r"[\d:x,+>\s]*", name) else [name]
 
 
 FILES: Mapping[str, Callable[[str], list[str]]] = {
     "baseline": lambda text: [text] if "/" in text or Path(text).is_dir() else [],
-    "ddt": _after_colon,
-    "nhbr": _after_colon,
+    "ddt": _read_after_colon,
+    "nhbr": _read_after_colon,
     "traffic": lambda text: [] if text.strip().startswith(SPREAD) else [text.strip()],
-    "validation": _after_colon,
+    "validation": _read_after_colon,
     "workload": lambda text: re.findall(r"@([^,]+)", text),
 }
 """Key -> the files or folders that its text names."""
@@ -78,10 +78,10 @@ def demands(suite: Suite) -> list[Demand]:
         return []
     tables = [suite.defaults, *(entry.options for entry in suite.entries)]
     tables += [suite.accept.settings] if suite.accept else []
-    return [demand for settings in tables for setting in settings for demand in _of_setting(setting)]
+    return [demand for settings in tables for setting in settings for demand in _list_demands(setting)]
 
 
-def _of_setting(setting: TomlSetting) -> Iterator[Demand]:
+def _list_demands(setting: TomlSetting) -> Iterator[Demand]:
     folder = Path(setting.file).parent
     for value in setting.values:
         text = str(value)
@@ -132,7 +132,7 @@ def require_trust(suite: Suite, starting: bool = True) -> None:
 
 def ask_trust(suite: TrustedFile, needed: Sequence[Demand], command: str) -> None:
     """Ask as :func:`require_trust` does; `command` trusts the file where there is nobody to ask. Raises UsageError."""
-    if not needed or suite.content in _trusted_hashes():
+    if not needed or suite.content in _read_trusted_hashes():
         return
     listed = "; ".join(map(str, needed))
     if _is_someone_there():
@@ -153,7 +153,7 @@ def remember(suite: TrustedFile) -> None:
     Raises:
         EnvironmentProblem: the list of trusted files cannot be written.
     """
-    path = _trusted_file()
+    path = _find_trusted_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
@@ -165,14 +165,14 @@ def remember(suite: TrustedFile) -> None:
         ) from None
 
 
-def _trusted_file() -> Path:
+def _find_trusted_file() -> Path:
     base = os.environ.get("XDG_STATE_HOME") or str(Path(os.environ.get("HOME") or "~").expanduser() / ".local/state")
     return Path(base) / "omb-py" / "trusted-suites"
 
 
-def _trusted_hashes() -> set[str]:
+def _read_trusted_hashes() -> set[str]:
     """Hashes of the trusted files; none where somebody else may have written them."""
-    with contextlib.suppress(OSError), open(_trusted_file(), encoding="utf-8", errors="replace") as file:
+    with contextlib.suppress(OSError), open(_find_trusted_file(), encoding="utf-8", errors="replace") as file:
         mode = os.fstat(file.fileno())
         if mode.st_uid == os.geteuid() and not mode.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return {line.partition(" ")[0] for line in file}

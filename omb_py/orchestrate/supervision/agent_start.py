@@ -54,14 +54,14 @@ def _start(server: socket.socket, environ: Mapping[str, str]) -> None:
     the agent outlives the launcher's kill and says which ranks died.
     """
     descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
-    actions = [(os.POSIX_SPAWN_CLOSE, each) for each in descriptors if each > 2 and _inherited(each)]
+    actions = [(os.POSIX_SPAWN_CLOSE, each) for each in descriptors if each > 2 and _is_inherited(each)]
     nothing = [(os.POSIX_SPAWN_OPEN, each, os.devnull, os.O_RDWR, 0) for each in (0, 1, 2)]
     server.set_inheritable(True)
     words = [sys.executable, "-m", _PROGRAM, str(server.fileno())]
     os.posix_spawn(sys.executable, words, environ, file_actions=[*actions, *nothing], setsid=True)
 
 
-def _inherited(descriptor: int) -> bool:
+def _is_inherited(descriptor: int) -> bool:
     try:
         return os.get_inheritable(descriptor)
     except OSError:  # the one by which the list was read

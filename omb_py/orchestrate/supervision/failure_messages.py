@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from omb_py.launchers.registry import launcher_titled
-from omb_py.orchestrate.supervision.rank_state import RankState, behind, doing, names, numbers, position
+from omb_py.orchestrate.supervision.rank_state import RankState, doing, find_behind, names, numbers, position
 
 
 def how_ended(status: int) -> str:
@@ -94,7 +94,7 @@ def _optional(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-def about(state: RankState, output: str) -> DeathReport | None:
+def describe_death(state: RankState, output: str) -> DeathReport | None:
     """The report about a rank's process; None when the launcher printed none."""
     for report in reports(output):
         if report.pid == state.pid if report.pid is not None else report.rank == state.number:
@@ -104,7 +104,7 @@ def about(state: RankState, output: str) -> DeathReport | None:
 
 def cause(state: RankState, output: str) -> str:
     """How a rank died, by the launcher's output; empty when that is not known."""
-    report = about(state, output)
+    report = describe_death(state, output)
     return report.how if report else ""
 
 
@@ -158,7 +158,7 @@ _MIB = 1 << 20
 _SHARED = "/dev/shm"
 
 
-def _of_a_bus_error(host: str) -> str:
+def _advise_on_bus_error(host: str) -> str:
     """Advice after SIGBUS, which the kernel sends where a page of shared memory cannot be had."""
     room = f"df -h {_SHARED} shows it"
     if host == socket.gethostname():
@@ -176,7 +176,7 @@ def advice(why: str, host: str) -> str:
     if "SIGKILL" in why:
         return f"killed from outside, or short of memory: see dmesg on {host}"
     if "SIGBUS" in why:
-        return _of_a_bus_error(host)
+        return _advise_on_bus_error(host)
     if any(name in why for name in ("SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE")):
         return "the communication library crashed: try another -m, --binding mpi4py, or another library version"
     if host == socket.gethostname() and not os.access(_SHARED, os.W_OK):
@@ -200,7 +200,9 @@ def passes_by_itself(states: Sequence[RankState], output: str) -> bool:
     return not states and any(words in " ".join(output.split()) for words in _PASSING)
 
 
-def died(first: Sequence[RankState], together: int, states: Sequence[RankState], ranks: int, output: str) -> str:
+def describe_deaths(
+    first: Sequence[RankState], together: int, states: Sequence[RankState], ranks: int, output: str
+) -> str:
     """Text for rank processes that ended too early.
 
     Args:
@@ -216,7 +218,7 @@ def died(first: Sequence[RankState], together: int, states: Sequence[RankState],
     when = "before the launch was done"
     if len(states) < ranks:
         # A rank that never reported may have died before, and the launcher then ended this one.
-        when = f"when {len(states)} of {ranks} ranks had reported{_missing(states, ranks, 'had not')}"
+        when = f"when {len(states)} of {ranks} ranks had reported{_list_missing(states, ranks, 'had not')}"
     when += f"; the launcher reports {report}" if report else ""
     todo = advice(why or report, state.host)
     return f"{names(named)} {ended} {when}; last seen in: {doing(state)}. What to do: {todo}"
@@ -224,7 +226,7 @@ def died(first: Sequence[RankState], together: int, states: Sequence[RankState],
 
 def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str) -> Sequence[RankState]:
     """The ranks that the launcher's output accuses; none where it accuses nobody."""
-    reported = [(state, about(state, output)) for state in states]
+    reported = [(state, describe_death(state, output)) for state in states]
     sure = [state for state, report in reported if report and report.first]
     if sure:
         return sure
@@ -232,7 +234,7 @@ def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str
     return [state for state, report in reported if report and state in first and "SIGKILL" not in report.how]
 
 
-def _missing(states: Sequence[RankState], ranks: int, verb: str) -> str:
+def _list_missing(states: Sequence[RankState], ranks: int, verb: str) -> str:
     known = {state.number for state in states if state.number is not None}
     missing = set(range(ranks)) - known
     return f" ({numbers(missing)} {verb})" if states and missing and len(known) == len(states) else ""
@@ -269,7 +271,7 @@ def absent(states: Sequence[RankState], ranks: int, timeout: float, address: str
     last = last_words(lines)
     words = f"; the launcher said: {last}" if last else ""
     return (
-        f"{len(states)} of {ranks} ranks reported{_missing(states, ranks, 'did not')}, and no other for "
+        f"{len(states)} of {ranks} ranks reported{_list_missing(states, ranks, 'did not')}, and no other for "
         f"{timeout:g} s{words}. "
         "What to do: look above for a rank that ended early, for which the others wait; check that every host can "
         "start Python with omb-py and reach this one by TCP "
@@ -289,7 +291,7 @@ def silent(states: Sequence[RankState], now: float) -> str:
 
 def stuck(states: Sequence[RankState], timeout: float) -> str:
     """Text for a launch in which all ranks send heartbeats and none has made progress for `timeout` seconds."""
-    late = behind(states)
+    late = find_behind(states)
     if len(late) < len(states):
         which = ("is" if len(late) == 1 else "are") + " behind the others, at"
     elif len(late) == 1:
@@ -302,7 +304,7 @@ def stuck(states: Sequence[RankState], timeout: float) -> str:
     )
 
 
-def apart(states: Sequence[RankState], ranks: int, launcher: str) -> str:
+def describe_worlds_apart(states: Sequence[RankState], ranks: int, launcher: str) -> str:
     """Text for ranks that see worlds of another size than the launcher started."""
     sizes = sorted({state.size for state in states if state.size is not None})
     if sizes == [1]:
@@ -323,6 +325,6 @@ def join_hint(launcher: str) -> str:
     )
 
 
-def too_many(ranks: int, launcher: str) -> str:
+def describe_too_many(ranks: int, launcher: str) -> str:
     """Text for more rank processes than were asked for."""
     return f"{launcher} started more than {ranks} rank processes: leave the rank count to -n, not to --launcher-args"

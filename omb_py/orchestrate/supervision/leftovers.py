@@ -54,16 +54,16 @@ def present() -> Files:
 
 def _segments_here() -> Files:
     try:
-        return _own(path for path in map(_FOLDER.__add__, os.listdir(_FOLDER)) if _is_a_librarys(path))
+        return _select_own(path for path in map(_FOLDER.__add__, os.listdir(_FOLDER)) if _is_a_librarys(path))
     except OSError:
         return frozenset()
 
 
 def _topologies_here() -> Files:
-    return _own(map(str, _TOPOLOGIES.glob("hydra_hwloc_xmlfile_*")))
+    return _select_own(map(str, _TOPOLOGIES.glob("hydra_hwloc_xmlfile_*")))
 
 
-def _own(paths: Iterable[str]) -> Files:
+def _select_own(paths: Iterable[str]) -> Files:
     own = set()
     for path in paths:
         with contextlib.suppress(OSError):
@@ -79,7 +79,7 @@ def orphaned(before: Files) -> set[str]:
     A rank that dies while its library makes them, as of SIGBUS where /dev/shm is full, never said which are its own.
     """
     candidates = {path for _, path in _segments_here() - before}
-    return candidates - set(_in_use()) if candidates else set()
+    return candidates - set(_list_used()) if candidates else set()
 
 
 def topologies(before: Files, ticks: int) -> set[str]:
@@ -102,7 +102,7 @@ def _proxies(ticks: int) -> bool:
     return False
 
 
-def _in_use() -> Iterator[str]:
+def _list_used() -> Iterator[str]:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         yield from segments(int(pid))
         with contextlib.suppress(OSError):
@@ -135,7 +135,7 @@ class LeftoverRecord:
         """
         record = cls()
         if any(path.startswith(_FOLDER) for _, path in record._before):
-            used = set(_in_use())  # perhaps by a rank that is ahead of this one
+            used = set(_list_used())  # perhaps by a rank that is ahead of this one
             record._before = frozenset((inode, path) for inode, path in record._before if path not in used)
         record._launcher = _foreign_launcher()
         record._write()
@@ -184,11 +184,11 @@ def _foreign_launcher() -> processes.Process | None:
 def clean() -> None:
     """Remove what launches of this user left here whose processes were killed."""
     for folder in scratch.abandoned():
-        if not _in_waiting(folder):
+        if not _clear_record(folder):
             scratch.remove(folder)
 
 
-def _in_waiting(folder: Path) -> bool:
+def _clear_record(folder: Path) -> bool:
     """Remove what a record names; whether some of it is in use, so that a later launch must look again."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         record = json.loads((folder / _RECORD).read_text())
@@ -206,7 +206,7 @@ def _remove_recorded(paths: list[str], launcher: Sequence[int] | None, before: F
     if launcher is not None and processes.alive((int(launcher[0]), int(launcher[1]))):
         return
     ours = {path for path in paths if _is_a_librarys(path)}
-    remove(ours - set(_in_use()))
+    remove(ours - set(_list_used()))
     if launcher is not None:
         remove(topologies(before, int(launcher[1])))
         pid = int(launcher[0])

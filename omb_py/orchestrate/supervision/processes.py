@@ -225,7 +225,7 @@ class Child:
         self._handle: int | None = None
         with contextlib.suppress(OSError):
             self._handle = os.pidfd_open(self._process.pid)
-            selector.register(self._handle, selectors.EVENT_READ, self._exited)
+            selector.register(self._handle, selectors.EVENT_READ, self._note_exit)
 
     @property
     def pid(self) -> int:
@@ -254,7 +254,7 @@ class Child:
             pass
         return True
 
-    def _exited(self) -> None:
+    def _note_exit(self) -> None:
         self._forget_handle()
         self._ended()
 

@@ -107,7 +107,7 @@ def _order(state: RankState) -> tuple[bool, int]:
     return (state.number is None, state.number or 0)
 
 
-def behind(states: Iterable[RankState]) -> list[RankState]:
+def find_behind(states: Iterable[RankState]) -> list[RankState]:
     """The ranks whose position is the smallest."""
     live = [state for state in states if not state.lost]
     if not live:

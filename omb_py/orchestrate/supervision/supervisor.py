@@ -51,7 +51,7 @@ _TOGETHER_S = 0.002
 """Connections that close within so many seconds may have closed in any order."""
 
 
-def _nothing(message: Message) -> None:
+def _ignore(message: Message) -> None:
     """Ignore a message."""
 
 
@@ -61,12 +61,12 @@ class Handlers:
 
     started: Callable[[], None] = lambda: None
     """Called once the launcher runs, before any rank is answered."""
-    launch: Callable[[Message], None] = _nothing
-    cell: Callable[[Message], None] = _nothing
-    note: Callable[[Message], None] = _nothing
-    modules: Callable[[Message], None] = _nothing
+    launch: Callable[[Message], None] = _ignore
+    cell: Callable[[Message], None] = _ignore
+    note: Callable[[Message], None] = _ignore
+    modules: Callable[[Message], None] = _ignore
     """For the names of the modules that rank 0 has loaded, where they are asked for."""
-    beat: Callable[[Message], None] = _nothing
+    beat: Callable[[Message], None] = _ignore
     """For heartbeats, with ``rank`` added; for a progress display."""
     failed: Callable[[OmbError], None] = lambda error: None
     """Called before an error ends the ranks: when they have ended, a foreign launcher prints no more."""
@@ -221,7 +221,7 @@ class Supervisor:
                 self._child = Child(self._command, environ, self._output, self._selector, self._launcher_ended)
                 self._record.launcher(self._child.pid)
             self._handlers.started()
-            while not self._finished():
+            while not self._is_finished():
                 self._turn()
             outcome = self._outcome()
             self._signals.hold()
@@ -368,19 +368,19 @@ class Supervisor:
         elif kind == "done":
             self._done += not state.done
             state.done = True
-            if self._done == self.ranks and not self._worlds_apart:
-                self._all_done()
+            if self._done == self.ranks and not self._are_worlds_apart:
+                self._send_exit()
         else:
             self._hand_on(kind, message)
 
     def _hand_on(self, kind: str, message: Message) -> None:
-        if self._worlds_apart:
+        if self._are_worlds_apart:
             return  # cells of a world of another size are not what the user asked for
         if kind == "cell":
             self._next = next_cell(self._cells, message) or self._next
         ours = self._handlers
         handlers = {"launch": ours.launch, "cell": ours.cell, "note": ours.note, "modules": ours.modules}
-        handlers.get(kind, _nothing)(message)
+        handlers.get(kind, _ignore)(message)
 
     def _welcome(self, connection: Connection, message: Message) -> None:
         self._lobby.admit(connection, message)
@@ -416,7 +416,7 @@ class Supervisor:
         )
         self._moved = self._clock
         if len(self._states) > self.ranks:
-            raise LaunchFailed(failure_messages.too_many(self.ranks, self._launcher))
+            raise LaunchFailed(failure_messages.describe_too_many(self.ranks, self._launcher))
 
     def _beat(self, state: RankState, message: Message) -> None:
         before = position(state)
@@ -425,7 +425,7 @@ class Supervisor:
             self._moved = self._clock
         self._handlers.beat({**message, "rank": state.number})
 
-    def _all_done(self) -> None:
+    def _send_exit(self) -> None:
         if self._met_everywhere is not None:
             raise self._met_everywhere
         self._finish_by = self._clock + self.timeout
@@ -440,7 +440,7 @@ class Supervisor:
         return None if self._child is None else self._child.status
 
     @property
-    def _worlds_apart(self) -> bool:
+    def _are_worlds_apart(self) -> bool:
         """Whether ranks see a world of another size: the launch fails, even if all of them end well before it does."""
         return self._trouble is not None and self._trouble.kind == "worlds"
 
@@ -459,7 +459,7 @@ class Supervisor:
         if self._status is not None:
             self._launcher_ended()
         if self._trouble is not None:
-            if (self._clock >= self._trouble.until and not self._report_comes(self._trouble)) or self._all_gone():
+            if (self._clock >= self._trouble.until and not self._report_comes(self._trouble)) or self._are_all_gone():
                 self._fail(self._trouble)
         elif self._finish_by is None:
             self._check_time()
@@ -475,17 +475,17 @@ class Supervisor:
         if not stopped and self._clock < self._look_at:
             return
         self._look_at = self._clock + _LOOK_S
-        states = self._caught_up() if stopped else list(self._states.values())
+        states = self._bring_up_to_date() if stopped else list(self._states.values())
         # A rank may be silent for longer while others, which do not wait for it, still make progress.
         patience = max(3 * self._beat_s, 2 * _TICK_S) if stopped else self.timeout
         silent = [state for state in states if state.beat and not state.done and self._clock - state.seen >= patience]
         if silent:
-            self._caught_up()
+            self._bring_up_to_date()
             raise LaunchFailed(failure_messages.silent(silent, self._clock))
         if stopped:
             raise LaunchFailed(failure_messages.stuck(states, self.timeout))
 
-    def _caught_up(self) -> list[RankState]:
+    def _bring_up_to_date(self) -> list[RankState]:
         """The ranks, none of them behind what is known by the cells that are done: heartbeats come once a second."""
         states = list(self._states.values())
         for state in states:
@@ -498,19 +498,21 @@ class Supervisor:
             return False
         return self._clock < trouble.until + _REPORT_S and not failure_messages.reports(self.output)
 
-    def _all_gone(self) -> bool:
+    def _are_all_gone(self) -> bool:
         return self._status is not None and self._lost == len(self._states)
 
     def _fail(self, trouble: Trouble) -> None:
         self._take_in()
-        states, status = self._caught_up(), self._status
+        states, status = self._bring_up_to_date(), self._status
         if trouble.kind == "worlds":
-            raise LaunchFailed(failure_messages.apart(states, self.ranks, self._launcher))
+            raise LaunchFailed(failure_messages.describe_worlds_apart(states, self.ranks, self._launcher))
         if status is not None and (trouble.kind == "launcher" or status < 0):
             lines = self._output.last_lines()
             kind = NotBegun if failure_messages.passes_by_itself(states, self.output) else LaunchFailed
             raise kind(failure_messages.launcher_ended(self._launcher, status, states, self.ranks, lines))
-        raise LaunchFailed(failure_messages.died(trouble.first, trouble.together, states, self.ranks, self.output))
+        raise LaunchFailed(
+            failure_messages.describe_deaths(trouble.first, trouble.together, states, self.ranks, self.output)
+        )
 
     def _take_in(self) -> None:
         """Read all that has arrived, so that no finished cell and no last line is lost."""
@@ -527,7 +529,7 @@ class Supervisor:
 
     # the end
 
-    def _finished(self) -> bool:
+    def _is_finished(self) -> bool:
         if self._finish_by is None:
             return False
         if self._child is None:

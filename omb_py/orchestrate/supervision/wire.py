@@ -52,7 +52,7 @@ def addresses(server: socket.socket, local: bool, hosts: Sequence[str] = ()) -> 
     names[socket.gethostname()] = None
     with contextlib.suppress(OSError):
         names[socket.gethostbyname(socket.gethostname())] = None
-    names.update(dict.fromkeys(_of_interfaces()))  # for hosts that cannot look up this one's name
+    names.update(dict.fromkeys(_list_interfaces()))  # for hosts that cannot look up this one's name
     names["127.0.0.1"] = None
     return ",".join(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names)
 
@@ -64,7 +64,7 @@ def _route_to(host: str) -> str:
         return str(probe.getsockname()[0])
 
 
-def _of_interfaces() -> list[str]:
+def _list_interfaces() -> list[str]:
     addresses = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():

@@ -55,11 +55,11 @@ def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = N
             _check(knob, value)
     main = [knob for knob in of_collective(library, collective) if chooses(knob) and _is_first(knob)]
     deciding = dict.fromkeys([*main, *(knob for knob in named if chooses(knob))])
-    algorithms = [(knob, word) for knob in deciding for word in named.get(knob) or _own_choices(knob)]
+    algorithms = [(knob, word) for knob in deciding for word in named.get(knob) or _list_choices(knob)]
     others = {knob: values for knob, values in named.items() if not chooses(knob)}
     settings = []
     if library.joined:
-        settings = list(_combined(algorithms, others))
+        settings = list(_combine(algorithms, others))
     else:
         alone = others and not any("algorithm is forced" in knob.description for knob in others)
         with_each = [*algorithms, None] if alone else algorithms
@@ -101,11 +101,11 @@ def _is_first(knob: Knob) -> bool:
     return not (knob.name.startswith("coll_han_") or knob.name.endswith(("_COMPOSITION", "_POSIX_INTRA_ALGORITHM")))
 
 
-def _own_choices(knob: Knob) -> tuple[str, ...]:
+def _list_choices(knob: Knob) -> tuple[str, ...]:
     return tuple(c.word for c in knob.choices if c.word not in _DEFAULTS and c.word not in _ON_DEVICES)
 
 
-def _combined(algorithms: Sequence[tuple[Knob, str]], others: Mapping[Knob, Sequence[str]]) -> Iterable[LibrarySetting]:
+def _combine(algorithms: Sequence[tuple[Knob, str]], others: Mapping[Knob, Sequence[str]]) -> Iterable[LibrarySetting]:
     """Of NCCL: each algorithm with each protocol, and each value of the other knobs."""
     by_knob: dict[Knob, list[str]] = {}
     for knob, word in algorithms:
@@ -121,7 +121,7 @@ def _setting(library: LibraryKnobs, collective: str, parts: Sequence[tuple[Knob,
     variables = {knob.variable: word for knob, word in parts}
     names = [word if chooses(knob) else f"{_short(knob, collective)}={word}" for knob, word in parts]
     for knob, _ in parts:
-        for name, value in _needed(library, collective, knob).items():
+        for name, value in _find_needed(library, collective, knob).items():
             variables.setdefault(name, value)
     return LibrarySetting(" ".join(names), tuple(sorted(variables.items())))
 
@@ -133,19 +133,19 @@ def _short(knob: Knob, collective: str = "") -> str:
     return name.replace("segmentsize", "segsize")
 
 
-def _needed(library: LibraryKnobs, collective: str, knob: Knob) -> dict[str, str]:
+def _find_needed(library: LibraryKnobs, collective: str, knob: Knob) -> dict[str, str]:
     """What else must be set so that a knob is obeyed."""
     needed = {k.variable: "1" for k in mentioned([knob], library) if k.type == "bool"}
     component = _OF_OPEN_MPI.match(knob.name)
     if component:
-        needed |= _lowered(library, component["component"])
+        needed |= _lower_priorities(library, component["component"])
     if knob.name.startswith("MPIR_CVAR_") and not knob.name.endswith(("_COMPOSITION", "_POSIX_INTRA_ALGORITHM")):
         device = library.knob(f"MPIR_CVAR_{collective.upper()}_DEVICE_COLLECTIVE")
         needed |= {device.variable: "0"} if device else {}
     return needed
 
 
-def _lowered(library: LibraryKnobs, component: str) -> dict[str, str]:
+def _lower_priorities(library: LibraryKnobs, component: str) -> dict[str, str]:
     """The components of Open MPI that would take the call first, with priority 0."""
     priorities = {
         match["component"]: knob

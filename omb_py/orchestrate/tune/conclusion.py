@@ -51,10 +51,10 @@ def report_of(
     return TuneReport(
         ", ".join(dict.fromkeys(searcher.point.benchmark for searcher in searching)),
         RuleTable(_library(launcher), rules, _who(launcher, command)),
-        [cell for group in groups for cell in _proved(group, proof)],
-        _excluded(searching),
+        [cell for group in groups for cell in _list_proved(group, proof)],
+        _list_excluded(searching),
         undecided,
-        _needed(groups, proof, launcher),
+        _say_needed(groups, proof, launcher),
         len({setting for searcher in searching for setting in searcher.settings}) - 1,
         searching[0].search.design.margin,
         launcher.index,
@@ -74,7 +74,7 @@ def _undecided(searcher: Searching, place: int) -> Undecided:
     return Undecided(searcher.point, searcher.search.sizes[place], name, math.exp(log_ratio), blocks)
 
 
-def _excluded(searching: Sequence[Searching]) -> dict[str, str]:
+def _list_excluded(searching: Sequence[Searching]) -> dict[str, str]:
     """Candidate -> why it was left out; with its point where there are several."""
     several = len(searching) > 1
     return {
@@ -90,7 +90,7 @@ def proposal(groups: Sequence[Group], launcher: TuneLauncher, command: str) -> R
     return RuleTable(_library(launcher), rules, _who(launcher, command))
 
 
-def _proved(group: Group, proof: Proof) -> list[Proved]:
+def _list_proved(group: Group, proof: Proof) -> list[Proved]:
     names = {group.sizes[p]: group.settings[s.candidate].name for s in group.segments() for p in s.places}
     return [
         Proved(searcher.point, size, names.get(size, DEFAULT.name), answer)
@@ -100,7 +100,7 @@ def _proved(group: Group, proof: Proof) -> list[Proved]:
     ]
 
 
-def _needed(groups: Sequence[Group], proof: Proof, launcher: TuneLauncher) -> str:
+def _say_needed(groups: Sequence[Group], proof: Proof, launcher: TuneLauncher) -> str:
     """What it would take to decide what the budget has left open; empty where nothing is."""
     searching = [searcher for group in groups for searcher in group.searches]
     more = sum(searcher.search.most_left() for searcher in searching if searcher.stopped)

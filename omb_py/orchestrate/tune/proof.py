@@ -159,10 +159,10 @@ def compared(
     """
     run_id = f"{run.run_id.partition('-')[0]}-{digest([run.run_id, name])[:6]}"
     sides: dict[Side, SideRun] = {
-        "BASE": SideRun("BASE", _tagged(checked, run.seed, TUNE_DEFAULT), HERE, TUNE_DEFAULT),
-        "NEW": SideRun("NEW", _tagged(checked, run.seed, name), where, name),
+        "BASE": SideRun("BASE", _tag(checked, run.seed, TUNE_DEFAULT), HERE, TUNE_DEFAULT),
+        "NEW": SideRun("NEW", _tag(checked, run.seed, name), where, name),
     }
-    if _begun(store, run_id):
+    if _has_begun(store, run_id):
         return compare_once(sides, rules, pairs, resume=run_id)
     try:
         return compare_stored([run_id], store, rules)
@@ -170,11 +170,11 @@ def compared(
         return compare_once(sides, rules, pairs, run_id=run_id)
 
 
-def _tagged(checked: Sequence[CheckedRequest], seed: int | None, setting: str) -> tuple[CheckedRequest, ...]:
+def _tag(checked: Sequence[CheckedRequest], seed: int | None, setting: str) -> tuple[CheckedRequest, ...]:
     return tuple(each.changed(seed=seed, tags={**each.request.tags, TUNE_PROOF: setting}) for each in checked)
 
 
-def _begun(store: Path, run_id: str) -> bool:
+def _has_begun(store: Path, run_id: str) -> bool:
     try:
         return find_unfinished(store, run_id, {}) is not None
     except UsageError:
@@ -208,7 +208,7 @@ def mended(
         if not names or not of_rules:
             continue
         try:
-            lines += _of_collective(request.changed(ranks=ranks), names, of_rules, tuned, launcher)
+            lines += _check_collective(request.changed(ranks=ranks), names, of_rules, tuned, launcher)
         except Interrupted:
             raise
         except OmbError as error:
@@ -216,19 +216,19 @@ def mended(
     return lines
 
 
-def _of_collective(
+def _check_collective(
     request: Request, names: Sequence[str], sizes: Sequence[int], tuned: RankEnvironment, launcher: TuneLauncher
 ) -> list[Mended]:
-    before = _checked(request, names, sizes, HERE, launcher)
+    before = _check_guidelines(request, names, sizes, HERE, launcher)
     violated = [each for each in before.judged if each.verdict == "VIOLATED"] if before else []
     if not violated:
         return []
     names = list(dict.fromkeys(each.pair.name for each in violated))
-    after = _checked(request, names, sorted({each.pair.size_bytes for each in violated}), tuned, launcher)
+    after = _check_guidelines(request, names, sorted({each.pair.size_bytes for each in violated}), tuned, launcher)
     return pair_verdicts(request.ranks or 0, violated, after.judged if after else [])
 
 
-def _checked(
+def _check_guidelines(
     request: Request, names: Sequence[str], sizes: Sequence[int], where: RankEnvironment, launcher: TuneLauncher
 ) -> GuidelineReport | None:
     """The verdicts in one environment; None where the budget is spent."""

@@ -164,7 +164,7 @@ class Group:
             Rule(benchmark, ranks, s.first_bytes, s.last_bytes, self.settings[s.candidate], *_UNPROVEN)
             for s in self.segments()
         ]
-        return [_unlimited(rule) for rule in rules] if self._one_for_all() else rules
+        return [_unlimited(rule) for rule in rules] if self._has_one_for_all() else rules
 
     def proved(self, answers: Answers) -> list[Rule]:
         """The rules that fresh launches leave."""
@@ -174,7 +174,7 @@ class Group:
             of_size = [answers[searcher.point, size] for searcher in self.searches if (searcher.point, size) in answers]
             if of_size:
                 by_place[place] = summed_up(of_size)
-        if self._one_for_all():
+        if self._has_one_for_all():
             (whole,) = self.segments()
             verdicts = {by_place[place].verdict for place in whole.places if place in by_place}
             stands = "FASTER" in verdicts and "SLOWER" not in verdicts
@@ -185,7 +185,7 @@ class Group:
             for left in proved(self.segments(), by_place, self.sizes)
         ]
 
-    def _one_for_all(self) -> bool:
+    def _has_one_for_all(self) -> bool:
         return self.called and everywhere(self.segments(), agreed(self.proposals))
 
 

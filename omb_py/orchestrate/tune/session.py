@@ -94,12 +94,12 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> T
         this = asked[-1]
         left_s = None if request.budget_s is None else max(0.0, request.budget_s - (clock() - began))
         asked.append(replace(request, resume=None))
-        return _tuned(_on(nodes, replace(this, budget_s=left_s)), clock, nodes)
+        return _tune_on(_move_to_nodes(nodes, replace(this, budget_s=left_s)), clock, nodes)
 
     return go_on(nodes, measure)
 
 
-def _on(nodes: NodesLeft, request: TuneRequest) -> TuneRequest:
+def _move_to_nodes(nodes: NodesLeft, request: TuneRequest) -> TuneRequest:
     """The request on the nodes that are left. Points whose ranks are as many there are one."""
     parts: dict[str, PointCandidates] = {}
     for part in request.parts:
@@ -109,10 +109,10 @@ def _on(nodes: NodesLeft, request: TuneRequest) -> TuneRequest:
     return replace(request, parts=tuple(parts.values()), step=step)
 
 
-def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -> TuneReport:
+def _tune_on(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -> TuneReport:
     """Tune on these nodes. Raises as :func:`tune`, and NodesLost where a node does not answer any more."""
     checked = tuple(_tunable(part.checked) for part in request.parts)
-    plans = [_one_launch(each) for each in checked]
+    plans = [_plan_one_launch(each) for each in checked]
     store = checked[0].request.store
     assert store is not None  # _tunable has refused others
     stored, run = _begin(request, checked, plans, store, nodes)
@@ -128,8 +128,8 @@ def _tuned(request: TuneRequest, clock: Callable[[], float], nodes: NodesLeft) -
             launcher(searching[0].checked, searching[0].plan, DEFAULT, TRIAL, searching[0].search.sizes[:1])
             step = _step(request.step, launcher)
             search_all(searching, launcher, store)
-            groups = _sayable(groups, request, launcher)
-            proof = _proved(request, groups, step, launcher, store)
+            groups = _make_sayable(groups, request, launcher)
+            proof = _prove(request, groups, step, launcher, store)
         except CandidateFailed as error:
             text = f"the library as it is cannot be tuned: {error}. W{kept_text(run, True, resumes=True)[1:]}"
             raise EnvironmentProblem(text) from None
@@ -179,7 +179,7 @@ def _design(request: TuneRequest, seed: int, plan: LaunchPlan) -> SearchDesign:
     return replace(request.design, seed=seed, step=1 if few else request.design.step)
 
 
-def _one_launch(checked: CheckedRequest) -> LaunchPlan:
+def _plan_one_launch(checked: CheckedRequest) -> LaunchPlan:
     (plan,) = plan_launches([checked])
     sizes = [cell.size for cell in plan.cells]
     if len(set(sizes)) != len(sizes):
@@ -230,7 +230,7 @@ def _step(step: CheckedRequest | None, launcher: TuneLauncher) -> CheckedRequest
     return step.changed(workload=held)
 
 
-def _sayable(groups: Sequence[Group], request: TuneRequest, launcher: TuneLauncher) -> list[Group]:
+def _make_sayable(groups: Sequence[Group], request: TuneRequest, launcher: TuneLauncher) -> list[Group]:
     """The groups as the library's files can say them: what knows no sizes there gets one setting for all of a step's.
 
     Of MPI's non-blocking collectives, variables choose the algorithm, for all sizes.
@@ -242,7 +242,7 @@ def _sayable(groups: Sequence[Group], request: TuneRequest, launcher: TuneLaunch
     return [group.with_one_setting() if group.searches[0].point.file_key in unsaid else group for group in groups]
 
 
-def _proved(
+def _prove(
     request: TuneRequest, groups: Sequence[Group], step: CheckedRequest | None, launcher: TuneLauncher, store: Path
 ) -> Proof:
     """Prove what was found, if the budget has the time of the proof's first round."""

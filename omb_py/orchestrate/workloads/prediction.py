@@ -103,7 +103,7 @@ def forecasts(
         measured = own.get(values, [])
         launches = {str(row["launch_id"]) for row in measured}
         prediction = predict_step(calls, step_prediction.Curves(rows, side, launches))
-        metrics, times = step_prediction.measured(measured), step_prediction.observed(measured)
+        metrics, times = step_prediction.median_metrics(measured), step_prediction.observed(measured)
         predicted.append(Forecast(workload.text, side, prediction, metrics, times))
     return predicted
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from omb_py.errors import UsageError
 from omb_py.orchestrate.workloads.prediction import workload_of
 from omb_py.results.analysis.efficiency import Kind, Scaling, efficiencies
-from omb_py.results.analysis.step_prediction import SIDE, measured
+from omb_py.results.analysis.step_prediction import SIDE, median_metrics
 from omb_py.results.store.row import Row
 from omb_py.suites.workloads.families import Workload
 
@@ -53,9 +53,9 @@ def kind_by(flop: Mapping[int, float]) -> Kind:
     Raises:
         UsageError: neither the operations of a rank nor those of all ranks together are constant.
     """
-    if _all_equal(flop.values()):
+    if _are_equal(flop.values()):
         return "weak"
-    if _all_equal([ranks * count for ranks, count in flop.items()]):
+    if _are_equal([ranks * count for ranks, count in flop.items()]):
         return "strong"
     counts = ", ".join(f"{count / 1e9:.4g} at {ranks} ranks" for ranks, count in sorted(flop.items()))
     raise UsageError(
@@ -64,7 +64,7 @@ def kind_by(flop: Mapping[int, float]) -> Kind:
     )
 
 
-def _all_equal(values: Collection[float]) -> bool:
+def _are_equal(values: Collection[float]) -> bool:
     return max(values) <= _ALIKE * min(values)
 
 
@@ -85,7 +85,7 @@ def scalings(workload: Workload, steps: Iterable[Row]) -> list[Scaled]:
             sides.setdefault(side, {}).setdefault(int(row["ranks"]), []).append(row)
     scaled, refused = [], None
     for values, by_ranks in sorted(sides.items(), key=str):
-        laps = {ranks: measured(rows) for ranks, rows in by_ranks.items()}
+        laps = {ranks: median_metrics(rows) for ranks, rows in by_ranks.items()}
         times = {ranks: (lap["compute_us"], lap["exposed_us"]) for ranks, lap in laps.items()}
         try:
             own = kind or kind_by({ranks: lap.get("flop", 0.0) for ranks, lap in laps.items()})

@@ -39,7 +39,7 @@ def to_text(document: Document, console: Console | None = None) -> str:
     with console.capture() as tables:
         for table in document.tables:
             if table.in_terminal:
-                console.print(_fitting(table, console), crop=False)
+                console.print(_fit_table(table, console), crop=False)
     picture = _lines([document.picture] if document.picture else [])
     first, last = ([document.headline], []) if document.opening else ([], [document.headline])
     end = _lines([*document.problems, *last, *document.notes])
@@ -57,7 +57,7 @@ class _Uncut:
         yield from console.render(self.table, options.update(width=self.width))
 
 
-def _fitting(table: TextTable, console: Console) -> Group:
+def _fit_table(table: TextTable, console: Console) -> Group:
     """The table without the spare columns for which the terminal is too narrow; a line below names them."""
     spare = [head for head in table.spare if head in table.heads]
     folding = table.folding if console.width < _PIPE_WIDTH else ()

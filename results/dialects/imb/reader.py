@@ -25,8 +25,8 @@ from omb_py.results.dialects.reading import (
     is_numeric,
     iso_time,
     number,
+    quote_piece,
     result,
-    shown,
     whole,
 )
 
@@ -156,7 +156,7 @@ class ImbText(LogReader[_OpenTable]):
         elif words and words[0] in ("Group", "#bytes", "#repetitions"):
             unknown = [word for word in words if word not in _COLUMNS]
             if unknown:
-                raise BadTable(f"unknown column {shown(unknown[0])}")
+                raise BadTable(f"unknown column {quote_piece(unknown[0])}")
             part.columns = tuple(_COLUMNS[word] for word in words)
             if len(set(part.columns)) < len(part.columns):
                 raise BadTable("a column stands twice in the head")

@@ -411,7 +411,7 @@ def _grid(row: Row) -> str:
 def _figures(form: Form, row: Row) -> Iterator[float]:
     """The numbers of a line after size and repetitions."""
     metrics, size = row.get("metrics") or {}, _bytes(form, row)
-    per_rank = stored_floats(row.get("rank_mean_us")) or _imported(form, row, metrics)
+    per_rank = stored_floats(row.get("rank_mean_us")) or _read_imported(form, row, metrics)
     low, high, mean = min(per_rank), max(per_rank), sum(per_rank) / len(per_rank)
     if "rank_min_us" in metrics:
         mean = float(row["value"])
@@ -479,7 +479,7 @@ def _messages_timed(form: Form, row: Row) -> int:
     return form.scale * int(row.get("window") or 1) * pairs
 
 
-def _imported(form: Form, row: Row, metrics: Mapping[str, float]) -> list[float]:
+def _read_imported(form: Form, row: Row, metrics: Mapping[str, float]) -> list[float]:
     """The times of a row that another tool measured: the least and the largest of the ranks', or one number."""
     spread = [float(metrics[name]) for name in ("rank_min_us", "rank_max_us") if name in metrics]
     value = float(row["value"])

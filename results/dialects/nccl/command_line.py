@@ -117,10 +117,10 @@ def translate(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
     if unknown := next((name for name in _VARIABLES if environ.get(name)), ""):
         raise UsageError(f"{unknown} of nccl-tests has nothing like it here: unset it; {_VARIABLES[unknown]}")
     took, warm_up = _number(given, "n", _BATCH), _number(given, "w", 1)
-    backend = _own(own, "--backend")
+    backend = _find_own(own, "--backend")
     # other libraries have no stream: each call of theirs is a sample
     enqueued = backend in ("", "nccl")
-    blocking = _one_of("z", given.get("z", "0"), _BLOCKING) if enqueued else []
+    blocking = _choose("z", given.get("z", "0"), _BLOCKING) if enqueued else []
     together = enqueued and not blocking
     line = [benchmark_of(words[0]), "--format", "nccl-tests", *(() if backend else ("--backend", "nccl"))]
     ranks = _number(given, "t", 1) * _number(given, "g", 1)
@@ -129,9 +129,9 @@ def translate(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
         line += ["-n", str(ranks)]
     elif ranks > 1:
         raise UsageError("a rank is a process with one GPU here: start as many ranks as GPUs, with -g 1 and -t 1")
-    asked = _own(own, "--ranks")  # stronger than -g, and a wrong one is refused later
+    asked = _find_own(own, "--ranks")  # stronger than -g, and a wrong one is refused later
     ranks = (joined.size or ranks) if joined else max(1, int(asked)) if asked.isdecimal() else ranks
-    own_groups = _own(own, "--groups")
+    own_groups = _find_own(own, "--groups")
     groups = parse_groups(own_groups) if own_groups else _groups(environ)
     together_ranks = len(groups_of_ranks("" if needs_hosts(groups) else groups, ranks)[0])
     line += ["-m", _sizes(given, line[0], together_ranks), "--batch" if together else "-i", str(took)]
@@ -184,7 +184,7 @@ def _read(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     return given, own
 
 
-def _own(own: Sequence[str], option: str) -> str:
+def _find_own(own: Sequence[str], option: str) -> str:
     """The value of an option of omb-py's own; empty where it is not given."""
     for word, following in pairwise((*own, "")):
         name, equals, value = word.partition("=")
@@ -198,7 +198,7 @@ def _number(given: Mapping[str, str], letter: str, usual: int) -> int:
     return parse_whole(given.get(letter, str(usual)), 0 if letter in "wc" else 1, error=error)
 
 
-def _one_of(letter: str, text: str, meanings: Mapping[str, list[str]]) -> list[str]:
+def _choose(letter: str, text: str, meanings: Mapping[str, list[str]]) -> list[str]:
     if text not in meanings:
         raise UsageError(f"-{letter} is one of {', '.join(meanings)} here, not {text!r}")
     return meanings[text]
@@ -258,7 +258,7 @@ def _cycles(text: str) -> list[str]:
 
 def _policy(text: str) -> str:
     """The policy; a negative number asks for none."""
-    return "" if text.startswith("-") else f"cta_policy={_one_of('x', text, _POLICIES)[0]}"
+    return "" if text.startswith("-") else f"cta_policy={_choose('x', text, _POLICIES)[0]}"
 
 
 _REGISTRATIONS: Final = {"0": ["none"], "1": ["register"], "2": ["window"]}
@@ -274,14 +274,14 @@ _WRITERS: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "N": _cycles,
 }
 _REPORTS: Final[Mapping[str, Callable[[str], list[str]]]] = {
-    "C": lambda text: _one_of("C", text, {"0": [], "1": ["cputime"]}),
-    "S": lambda text: _one_of("S", text, {"0": [], "1": ["timestamps"]}),
-    "M": lambda text: _one_of("M", text, {"0": [], "1": ["memory"]}),
-    "a": lambda text: _one_of("a", text, _AVERAGES),
+    "C": lambda text: _choose("C", text, {"0": [], "1": ["cputime"]}),
+    "S": lambda text: _choose("S", text, {"0": [], "1": ["timestamps"]}),
+    "M": lambda text: _choose("M", text, {"0": [], "1": ["memory"]}),
+    "a": lambda text: _choose("a", text, _AVERAGES),
 }
 _SETTINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "m": lambda text: f"aggregate={text}",
-    "R": lambda text: f"registration={_one_of('R', text, _REGISTRATIONS)[0]}",
+    "R": lambda text: f"registration={_choose('R', text, _REGISTRATIONS)[0]}",
     "u": lambda text: f"unaligned={text}",
     "x": _policy,
     "G": lambda text: f"replays={text}" if text not in ("0", "1") else "",

@@ -42,7 +42,7 @@ from omb_py.results.dialects.reading import (
     check_end,
     is_numeric,
     number,
-    shown,
+    quote_piece,
     whole,
 )
 
@@ -167,7 +167,7 @@ class NcclText(LogReader[_OpenTable]):
         self.launch.batch = whole(options["agg iters"], INT32) if "agg iters" in options else None
         self.launch.timing = "pipelined"
         self.launch.take_graph(options.get("graph", "0"))
-        self.launch.facts["config"] = shown(text.strip().removeprefix("# "), 300).strip("'")
+        self.launch.facts["config"] = quote_piece(text.strip().removeprefix("# "), 300).strip("'")
 
     def end(self) -> None:
         """Say so where a program began and printed no head."""
@@ -176,7 +176,7 @@ class NcclText(LogReader[_OpenTable]):
             return
         what = f"{launch.collective or 'a program'}{'_perf' if launch.collective else ''} of {launch.source}"
         why = next((text for text in reversed(self.seen) if _FAILURE.search(text)), "")
-        ended = f"{what} ended before its first row{f': {shown(why, 120)}' if why else ''}"
+        ended = f"{what} ended before its first row{f': {quote_piece(why, 120)}' if why else ''}"
         self.parsed.problems.append(Problem(self.began, ended))
 
     def _head(self, line: LogLine) -> bool:
@@ -220,7 +220,7 @@ class NcclText(LogReader[_OpenTable]):
             return
         if _FAILED.fullmatch(line.text) and not part.failed:
             part.failed = True
-            text = f"the program failed here, and measured no further size: {shown(line.text.strip(), 160)}"
+            text = f"the program failed here, and measured no further size: {quote_piece(line.text.strip(), 160)}"
             self.parsed.problems.append(Problem(line.number, text))
             return
         if part.begun and words and len(words) == part.times(words):
@@ -234,7 +234,7 @@ class NcclText(LogReader[_OpenTable]):
             return
         if part.begun:
             begun, part.begun = part.begun, ""
-            self.leave_out(Problem(line.number, f"{shown(begun)} has no times"))
+            self.leave_out(Problem(line.number, f"{quote_piece(begun)} has no times"))
         if len(words) == len(part.fixed) and line.ended:
             part.begun = line.text.rstrip() + "  "  # nccl-tests prints the times later, and a message came between
             return

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from omb_py.results.caveats import MEASURED
 from omb_py.results.dialects.nccl.text import BENCHMARKS, REPLAYS, TYPES, itemsize
-from omb_py.results.dialects.reading import INT32, OWN_TEXT, BadTable, ImportedRow, shown, whole
+from omb_py.results.dialects.reading import INT32, OWN_TEXT, BadTable, ImportedRow, quote_piece, whole
 from omb_py.results.statistics.bandwidth import FORMULAS
 
 NCCL, RCCL = "nccl-tests", "rccl-tests"
@@ -142,7 +142,7 @@ def dtype_of(text: str) -> str:
     """Convert a type to omb-py's name. Raises BadTable."""
     dtype = _TYPES.get(text) or _OLD_TYPES.get(text)
     if dtype is None:
-        raise BadTable(f"unknown type {shown(text)}")
+        raise BadTable(f"unknown type {quote_piece(text)}")
     return dtype
 
 
@@ -271,10 +271,10 @@ def make_row(launch: Launch, name: str, line: NcclLine, half: Placement) -> Impo
         "validated": None if half.wrong is None else half.wrong == 0,
         "parameters": dict(launch.parameters),
     }
-    return row | _of_samples(half.samples)
+    return row | _summarise_samples(half.samples)
 
 
-def _of_samples(samples: Sequence[float]) -> ImportedRow:
+def _summarise_samples(samples: Sequence[float]) -> ImportedRow:
     from omb_py.results.statistics.summary import summarise
 
     if not samples:

@@ -34,7 +34,7 @@ from omb_py.results.dialects.reading import (
     Problem,
     iso_time,
     number,
-    shown,
+    quote_piece,
     whole,
 )
 from omb_py.results.statistics.bandwidth import FORMULAS
@@ -64,7 +64,7 @@ class NcclJson:
                 line, document = values.value()
             except BadJson as error:
                 parsed.problems.append(Problem(error.line, str(error)))
-                line, document = values.line, _before_the_cut(values.rest())
+                line, document = values.line, _read_before_the_cut(values.rest())
                 if document is None:
                     break
             try:
@@ -84,7 +84,7 @@ class BadJson(Exception):
 
 def load(text: str) -> Any:
     """Parse a JSON text. Raises BadJson."""
-    return _parsed(json.loads, text)
+    return _parse_json(json.loads, text)
 
 
 class JsonValues:
@@ -102,7 +102,7 @@ class JsonValues:
 
     def value(self) -> tuple[int, object]:
         """The value that comes next, and its first line. Raises BadJson."""
-        value, end = _parsed(_DECODER.raw_decode, self._text, self._at)
+        value, end = _parse_json(_DECODER.raw_decode, self._text, self._at)
         line = self.line
         self._go(end)
         return line, value
@@ -132,7 +132,7 @@ class JsonValues:
         self._at = at
 
 
-def _before_the_cut(text: str) -> Entry | None:
+def _read_before_the_cut(text: str) -> Entry | None:
     """nccl-tests' file as if it ended with its last whole result, as that of a run which was killed; None without."""
     results = _RESULTS.search(text)
     if results is None:
@@ -145,7 +145,7 @@ def _before_the_cut(text: str) -> Entry | None:
     return {**head, "results": [value for _, value in items]} if items and isinstance(head, Mapping) else None
 
 
-def _parsed(parse: Callable[..., Any], *given: object) -> Any:
+def _parse_json(parse: Callable[..., Any], *given: object) -> Any:
     try:
         return parse(*given)
     except json.JSONDecodeError as error:
@@ -236,7 +236,9 @@ def _line(entry: Entry) -> NcclLine:
     root = str(entry.get("root", "-1")).strip()
     whole = isinstance(size, int) and isinstance(count, int) and _is_whole(size) and _is_whole(count)
     if not whole or not isinstance(kind, str) or not root.lstrip("-").isdecimal():
-        raise BadTable(f"a result without size, count, type and root: {shown(str(dict(list(entry.items())[:4])), 80)}")
+        raise BadTable(
+            f"a result without size, count, type and root: {quote_piece(str(dict(list(entry.items())[:4])), 80)}"
+        )
     if len(root) > 9:
         raise BadTable("a root out of range")
     reduction = None if op in (None, "none", "") else str(op)
@@ -311,7 +313,7 @@ class RcclCsv:
             problems.append(Problem(lines.pop()[0], "row left out: the file ends within the row"))
         for i, line in lines[1:]:
             try:
-                cells.append((i, _zipped(head, next(csv.reader([line], skipinitialspace=True)))))
+                cells.append((i, _name_words(head, next(csv.reader([line], skipinitialspace=True)))))
             except (BadTable, csv.Error, StopIteration) as error:
                 problems.append(Problem(i, f"row left out: {error or 'no row'}"))
         if not cells and not problems:
@@ -355,7 +357,7 @@ class RcclJson:
         return _tables(cells, self.name)
 
 
-def _zipped(head: Sequence[str], words: Sequence[str]) -> Values:
+def _name_words(head: Sequence[str], words: Sequence[str]) -> Values:
     names = list(head)
     if len(words) == len(names) + 1 and "ranks" in names:
         names.insert(names.index("ranks"), "nodes")
@@ -378,7 +380,7 @@ def _tables(cells: Sequence[tuple[int, Values]], form: str) -> Parsed:
                 rows.append(_row(values))
             parsed.tables.append(ImportedTable(RCCL, None, rows[0]["benchmark"], part[0][0], 0, rows))
         except BadTable as error:
-            name = shown(part[0][1].get("name", ""))
+            name = quote_piece(part[0][1].get("name", ""))
             parsed.problems.append(Problem(part[len(rows)][0], f"{form}, collective {name} left out: {error}"))
     return parsed
 
@@ -388,7 +390,7 @@ def _row(values: Values) -> ImportedRow:
     missing = [key for key in ("size", "type", "inplace", "time", "algbw", "busbw") if key not in values]
     if name is None or missing:
         raise BadTable(
-            f"lacks {', '.join(missing)}" if missing else f"unknown collective {shown(values.get('name', ''))}"
+            f"lacks {', '.join(missing)}" if missing else f"unknown collective {quote_piece(values.get('name', ''))}"
         )
     algbw, busbw = number(values["algbw"]), number(values["busbw"])
     launch = Launch(source=RCCL, collective=name, timing="pipelined")

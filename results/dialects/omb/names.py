@@ -10,7 +10,7 @@ from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.results.dialects.omb.titles import NCCL_SYNCS, NCCL_WINDOWS, TITLED_LIBRARIES, TITLES
-from omb_py.results.dialects.reading import BadTable, shown
+from omb_py.results.dialects.reading import BadTable, quote_piece
 
 TITLE = re.compile(r"\s*# OSU (?P<text>.+?)(?: Test)+(?P<tail> Persistent)? v(?P<version>\d[\w.]*)\s*")
 """A title line. Version 8.0 writes ``Latency Test Test`` and ``Latency Test Persistent``."""
@@ -119,7 +119,7 @@ def columns(head: str) -> tuple[str, ...]:
         end = match.end()
         names.append(f"tail_p{float(match['p']):.12g}" if match["p"] else _KEYS[(match.lastindex or 2) - 2])
     if body[end:].strip():
-        raise BadTable(f"unknown column {shown(body[end:])}")
+        raise BadTable(f"unknown column {quote_piece(body[end:])}")
     if len(set(names)) < len(names):
         raise BadTable("a column stands twice in the head")
     return tuple("compute_us" if name == "compute" and "step" in names else name for name in names)
@@ -140,21 +140,21 @@ def dtype_of(text: str) -> str:
     if all(part in DTYPES for part in name.split("+")):  # of a workload, whose calls may have several
         return name
     if name not in _TYPES:
-        raise BadTable(f"unknown datatype {shown(name)}")
+        raise BadTable(f"unknown datatype {quote_piece(name)}")
     return _TYPES[name]
 
 
 def window_of(text: str) -> str:
     """Convert OMB's name for the creation of a window to omb-py's. Raises BadTable."""
-    return _named(text, _WINDOWS, "way to make a window")
+    return _find_name(text, _WINDOWS, "way to make a window")
 
 
 def sync_of(text: str) -> str:
     """Convert OMB's name of a synchronisation to omb-py's. Raises BadTable."""
-    return _named(text, _SYNCS, "synchronisation")
+    return _find_name(text, _SYNCS, "synchronisation")
 
 
-def _named(text: str, known: Mapping[str, str], kind: str) -> str:
+def _find_name(text: str, known: Mapping[str, str], kind: str) -> str:
     if text.strip() not in known:
-        raise BadTable(f"unknown {kind} {shown(text)}")
+        raise BadTable(f"unknown {kind} {quote_piece(text)}")
     return known[text.strip()]

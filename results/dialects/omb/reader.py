@@ -16,7 +16,7 @@ from omb_py.results.dialects.reading import (
     ImportedTable,
     LogReader,
     Problem,
-    shown,
+    quote_piece,
     whole,
 )
 
@@ -56,9 +56,9 @@ class OsuReader(LogReader[Building]):
         return _STARTS.match(text) is not None
 
     def above(self, line: LogLine) -> bool:
-        if self._above(line) or self._title(line):
+        if self._read_above(line) or self._title(line):
             return True
-        self._untitled(line)
+        self._begin_untitled(line)
         return False
 
     def inside(self, table: Building, line: LogLine) -> None:
@@ -75,7 +75,7 @@ class OsuReader(LogReader[Building]):
     def finish(self, table: Building) -> ImportedTable:
         return table.finished(len(self.parsed.tables) if table.launch is None else table.launch)
 
-    def _above(self, line: LogLine) -> bool:
+    def _read_above(self, line: LogLine) -> bool:
         """Take a line above the title of the next table; False when it is none."""
         text = line.text
         for pattern, key in _SIDES:
@@ -126,7 +126,7 @@ class OsuReader(LogReader[Building]):
             return True
         if not match:
             if line.text.lstrip().startswith("# OSU "):
-                self._begin(line, "unknown").spoil(line.number, f"not a title of OMB: {shown(line.text)}")
+                self._begin(line, "unknown").spoil(line.number, f"not a title of OMB: {quote_piece(line.text)}")
                 return True
             return False
         text = match["text"] + (match["tail"] or "")
@@ -162,7 +162,7 @@ class OsuReader(LogReader[Building]):
         self.table = Building(self.prelude.line or line.number, benchmark, None, self.prelude, launch=launch)
         return self.table
 
-    def _untitled(self, line: LogLine) -> None:
+    def _begin_untitled(self, line: LogLine) -> None:
         """Begin a table without a title: its start is lost, it is NCCL's point-to-point, or 5.3's osu_init."""
         sentence = _SENTENCE.match(line.text)
         if sentence and (self.table is None or self.table.benchmark not in ("init", "hello") or self.table.rows):

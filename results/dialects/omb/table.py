@@ -25,8 +25,8 @@ from omb_py.results.dialects.reading import (
     decimal,
     is_numeric,
     number,
+    quote_piece,
     result,
-    shown,
     whole,
 )
 
@@ -104,7 +104,7 @@ class Building(OpenTable):
     def take(self, line: LogLine) -> bool:
         """Take a line of the table; False when it does not belong to it. Raises BadTable."""
         if self.rows and _LIKE_A_TITLE.search(line.text):
-            raise BadTable(f"{shown(line.text.strip())} could be the title of a further table, and is damaged")
+            raise BadTable(f"{quote_piece(line.text.strip())} could be the title of a further table, and is damaged")
         taken = self._detail(line.text) or self._heads(line.text) or self._row(line)
         self.after_blank = not line.text.strip()
         return taken
@@ -115,7 +115,7 @@ class Building(OpenTable):
         said, measured = named_in(content), measured_in(content)
         ranks = said.get("ranks", "")
         if self.rows and (again or ranks or measured or _BELOW_A_TITLE.match(content)):
-            raise BadTable(f"{shown(content)} after rows: the title of a further table is missing")
+            raise BadTable(f"{quote_piece(content)} after rows: the title of a further table is missing")
         if match := _WINDOWED.fullmatch(text):
             self.prelude.ranks = whole(match[1], INT32 // 2) * 2
             if match[2] == "varied":
@@ -191,7 +191,7 @@ class Building(OpenTable):
         if self.benchmark in ("init", "hello"):
             return self._sentence(line)
         if self.windows:
-            return self._varied(line, words)
+            return self._read_varied(line, words)
         if not self.columns or not words or line.text.lstrip().startswith("#") or not self._is_row(line.text, words):
             return False
         expected = self.columns
@@ -221,7 +221,7 @@ class Building(OpenTable):
                 row[name] = number(word)
             elif name == "validated":
                 if word.lower() not in _VERDICTS:
-                    raise BadRow(f"{shown(word)} is no verdict of a validation")
+                    raise BadRow(f"{quote_piece(word)} is no verdict of a validation")
                 row["validated"] = _VERDICTS[word.lower()]
             elif name == "transmit_size":
                 metrics[name] = float(whole(word))
@@ -234,7 +234,7 @@ class Building(OpenTable):
                     metrics[name] = math.nan if value is None else value
         self.rows.append(row)
 
-    def _varied(self, line: LogLine, words: list[str]) -> bool:
+    def _read_varied(self, line: LogLine, words: list[str]) -> bool:
         if not words or not words[0].isdecimal():
             return False
         if len(words) > 1 and not is_numeric(words[1]) and not _SET_OUT.match(line.text):
@@ -310,7 +310,7 @@ class Building(OpenTable):
         """The complete table. Raises BadTable where it is none."""
         if self.rate_table:
             self._check_rates()
-        if problem := _of_two_runs(self.rows):
+        if problem := _explain_two_runs(self.rows):
             raise BadTable(problem)
         if not self.rows:
             raise BadTable("no rows")
@@ -349,7 +349,7 @@ def _sync(kind: str | None) -> str | None:
     return "barrier" if kind in collective else None
 
 
-def _of_two_runs(rows: Sequence[ImportedRow]) -> str:
+def _explain_two_runs(rows: Sequence[ImportedRow]) -> str:
     """Why the types of a table cannot be of one run: all types of ``-T`` have the same sizes, if elements fit."""
     sizes: dict[str | None, set[int]] = {}
     for row in rows:

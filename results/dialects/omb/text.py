@@ -272,7 +272,7 @@ class OsuText:
         if samples.size == 0:
             return [math.nan] * len(self.percentiles)
         if self._is_bandwidth:
-            moved = printed_number(metrics.get("bytes_moved")) * _counted(row)
+            moved = printed_number(metrics.get("bytes_moved")) * _share_counted(row)
             with np.errstate(divide="ignore", invalid="ignore"):
                 samples = moved / samples  # bytes per µs are MB/s
         return [omb_percentile(samples, p) for p in self.percentiles]
@@ -331,10 +331,10 @@ def message_rate(row: Row) -> float:
 
 def printed_rate(row: Row) -> float:
     """MB/s as C OMB counts them: by the size, of which only whole elements move."""
-    return printed_number(row.get("value")) * _counted(row)
+    return printed_number(row.get("value")) * _share_counted(row)
 
 
-def _counted(row: Row) -> float:
+def _share_counted(row: Row) -> float:
     """The bytes that C OMB counts over those that move: 1 where the size is a multiple of the element."""
     moved, size = row.get("bytes_per_rank"), row.get("size_bytes")
     if not moved or not size or "transmit_size" in (row.get("metrics") or {}):

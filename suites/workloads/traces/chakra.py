@@ -123,7 +123,7 @@ def _read(data: bytes, kind: str, skip: int = 0) -> Iterator[Message]:
         count += 1
 
 
-def _unnamed(message: Message) -> Iterator[tuple[int, int, int]]:
+def _read_unnamed(message: Message) -> Iterator[tuple[int, int, int]]:
     """Number, wire type and value of the fields that a message's class does not name."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -133,14 +133,14 @@ def _unnamed(message: Message) -> Iterator[tuple[int, int, int]]:
 
 def numbers(attribute: Message) -> list[int]:
     """The numbers of an attribute of 2023, the only varints: in that year they moved from field 5 to 7."""
-    return [value for _, wire, value in _unnamed(attribute) if wire == _VARINT]
+    return [value for _, wire, value in _read_unnamed(attribute) if wire == _VARINT]
 
 
 def _layout(data: bytes) -> tuple[str, int]:
     """The name of the nodes' message, from the first that shows it, and the number of messages before the nodes."""
     before = 0
     for place, message in enumerate(_read(data, "Raw")):
-        fields = {(number, wire): value for number, wire, value in _unnamed(message)}
+        fields = {(number, wire): value for number, wire, value in _read_unnamed(message)}
         if place == 0 and not any(wire == _VARINT for _, wire in fields):
             before = 1  # GlobalMetadata has texts and attributes; a node has a type, or an id
         elif (11, _DELIMITED) in fields and fields.get((3, _VARINT), 0) <= _LAST_TYPE_2023:
@@ -209,7 +209,7 @@ def _collective(number: object, known: tuple[str, ...]) -> str:
     return known[number] if isinstance(number, int) and 0 <= number < len(known) else f"comm_type {number}"
 
 
-def _since_0_0_4(node: Message) -> _Node:
+def _read_since_0_0_4(node: Message) -> _Node:
     call, inputs = "", node.inputs
     values: dict[str, Any] = {}
     if node.type in (_SEND, _RECEIVE, _COLLECTIVE) or node.type > _LAST:
@@ -237,7 +237,7 @@ def _since_0_0_4(node: Message) -> _Node:
     )
 
 
-def _of_2023(node: Message) -> _Node:
+def _read_2023(node: Message) -> _Node:
     values = {_text(attribute.name): numbers(attribute) for attribute in node.attribute}
     first = {name: series[0] for name, series in values.items() if series}
     call, nbytes = "", first.get("comm_size")
@@ -251,7 +251,7 @@ def _of_2023(node: Message) -> _Node:
     return _Node(node.id, _text(node.name), after, after, call, nbytes, part=part, types=types)
 
 
-def _of_2022(node: Message) -> _Node:
+def _read_2022(node: Message) -> _Node:
     call = ""
     if node.comm_type:
         call = _collective(node.comm_type, _TYPES_2022)
@@ -261,10 +261,10 @@ def _of_2022(node: Message) -> _Node:
     return _Node(node.id, _text(node.name), after, after, call, nbytes, part=_dimension_mask(node.involved_dim))
 
 
-_LAYOUTS: Final = {"Node": _since_0_0_4, "Node2023": _of_2023, "Node2022": _of_2022}
+_LAYOUTS: Final = {"Node": _read_since_0_0_4, "Node2023": _read_2023, "Node2022": _read_2022}
 
 
-def _ordered(nodes: list[_Node]) -> Iterator[_Node]:
+def _order(nodes: list[_Node]) -> Iterator[_Node]:
     """The nodes in the order of the file, but each after those that it waits for. Raises UsageError for a cycle.
 
     In a converted trace an operator and its kernels may control each other; then data alone gives the order.
@@ -304,7 +304,7 @@ def _sizes(nodes: list[_Node]) -> dict[str, int]:
     return sizes
 
 
-def _listed(text: str) -> list[JsonValue]:
+def _parse_list(text: str) -> list[JsonValue]:
     """The list that Python printed as `text`; empty if it is no list."""
     try:
         value = literal_eval(text)
@@ -350,7 +350,7 @@ def execution_trace(data: bytes) -> ExecutionTrace:
     sizes, calls = _sizes(nodes), [node for node in nodes if node.call]
     several = len({node.group for node in calls}) > 1
     converted: list[ExecutionNode] = []
-    for place, node in enumerate(_ordered(nodes)):
+    for place, node in enumerate(_order(nodes)):
         if node.call:
             ranks = sizes.get(node.group, 0)
             unknown = node.part or (node.group if several and not ranks else "")
@@ -364,6 +364,6 @@ def execution_trace(data: bytes) -> ExecutionTrace:
             attributes: list[NodeAttribute] = [{"name": name, "value": value} for name, value in fields.items()]
             converted.append({"id": place, "name": node.name, "attrs": attributes})
         elif not calls and node.name.startswith("c10d::"):
-            tensors: NodeInputs = {"shapes": _listed(node.shapes), "types": _listed(node.types)}
+            tensors: NodeInputs = {"shapes": _parse_list(node.shapes), "types": _parse_list(node.types)}
             converted.append({"id": place, "name": node.name, "inputs": tensors})
     return {"nodes": converted}

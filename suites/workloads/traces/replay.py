@@ -217,7 +217,7 @@ def entries_of(trace: LoadedTrace) -> list[Entry]:
     raise UsageError("neither a Kineto trace (traceEvents), an execution trace (nodes) nor a list of calls (comms)")
 
 
-def _unpacked(data: bytes) -> bytes:
+def _unpack(data: bytes) -> bytes:
     import gzip
     import io
     import zlib
@@ -242,7 +242,7 @@ def load_trace(path: Path) -> LoadedTrace:
     except OSError as error:
         raise UsageError(error.strerror or str(error)) from None
     if data.startswith(_GZIP):
-        data = _unpacked(data)
+        data = _unpack(data)
     if not data.strip():
         raise UsageError("the file is empty")
     if _BINARY.search(data):

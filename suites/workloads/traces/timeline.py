@@ -35,10 +35,10 @@ class Timeline:
 
     def busy(self, lane: str) -> float:
         """Time of a line in us, what overlaps counted once."""
-        return sum(end - begin for begin, end, _ in _merged(self.lanes[lane]))
+        return sum(end - begin for begin, end, _ in _merge(self.lanes[lane]))
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def _merge(spans: Iterable[Span]) -> list[Span]:
     """The times in which any span lasts, with the name of the first one."""
     merged: list[Span] = []
     for begin, end, name in sorted(spans):
@@ -49,7 +49,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _without(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
+def _subtract(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     left: list[Span] = []
     taken = list(others)
     for begin, end, name in spans:
@@ -84,8 +84,8 @@ def timeline_of(events: Iterable[KinetoEvent]) -> Timeline:
     if not communication:
         raise UsageError("no communication with times: a trace of torch.profiler with collectives has them")
     zero = min(begin for begin, _, _ in [*computing, *communication])
-    merged, calls = _merged(computing), sorted(communication)
-    exposed = _without(_merged(calls), merged)
+    merged, calls = _merge(computing), sorted(communication)
+    exposed = _subtract(_merge(calls), merged)
 
     def shifted(spans: Iterable[Span]) -> tuple[Span, ...]:
         return tuple((begin - zero, end - zero, name) for begin, end, name in spans)

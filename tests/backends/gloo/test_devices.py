@@ -86,5 +86,5 @@ def test_gloo_is_given_host_memory_of_a_device_that_pytorch_does_not_know() -> N
     }
     device: Any = SimpleNamespace(**facts)
     rank: Any = SimpleNamespace(rank=0, size=1, hosts=("n0",), gather=lambda value: [value], share=lambda value: value)
-    buffers = GlooSession._on(rank, device, "")
+    buffers = GlooSession._make_device_buffers(rank, device, "")
     assert isinstance(buffers.seen, HostMemory) and buffers.seen is not buffers.memory

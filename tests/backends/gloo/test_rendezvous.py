@@ -59,6 +59,6 @@ def test_another_machine_gets_no_loopback_address(
     monkeypatch.setattr("omb_py.backends.gloo.secret_store.SecretStore", Store)
     monkeypatch.setattr(rendezvous, "_interface", lambda host: interface)
     monkeypatch.setattr(socket, "gethostname", lambda: "n0")
-    rendezvous._over_network(0, "127.0.0.1", meet)
+    rendezvous._open_over_network(0, "127.0.0.1", meet)
     monkeypatch.setattr(socket, "gethostname", lambda: own_name)
-    assert rendezvous._over_network(1, "127.0.0.1", meet) == reached
+    assert rendezvous._open_over_network(1, "127.0.0.1", meet) == reached

@@ -18,7 +18,7 @@ import pytest
 from omb_py.backends.capabilities import Capabilities, Inspection
 from omb_py.backends.nccl import capabilities
 from omb_py.backends.nccl.calls import CALLS
-from omb_py.backends.nccl.capabilities import BINDINGS, lacks_type, missing
+from omb_py.backends.nccl.capabilities import BINDINGS, explain_missing, lacks_type
 from omb_py.backends.nccl.options import Settings
 from omb_py.backends.nccl.python_bindings.by_cupy import METHODS as CUPY_METHODS
 from omb_py.backends.nccl.python_bindings.by_cupy import CupyBinding
@@ -213,9 +213,11 @@ def test_a_setting_that_a_binding_lacks_is_refused_with_those_that_have_it(bindi
 
 def test_what_is_missing_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities, "find_spec", lambda name: None)
-    assert missing("native", "cuda") == ""
+    assert explain_missing("native", "cuda") == ""
     for binding, package in (("cupy", "cupy-cuda13x"), ("nccl4py", "nccl4py[cu13]"), ("torch", "torch==")):
-        assert f"binding {binding} needs" in missing(binding, "cuda") and package in missing(binding, "cuda")
+        assert f"binding {binding} needs" in explain_missing(binding, "cuda") and package in explain_missing(
+            binding, "cuda"
+        )
         with pytest.raises(EnvironmentProblem, match=f"binding {binding} needs .* not installed: pip install"):
             plan(Request("allreduce", ("nccl",), (binding,), device="sim"), 2, capabilities_of())
 
@@ -224,8 +226,8 @@ def test_a_pytorch_without_gpus_is_refused_on_gpus_alone(monkeypatch: pytest.Mon
     monkeypatch.setattr(capabilities, "find_spec", lambda name: object())
     for here, refused in (("2.13.0+cpu", True), ("2.13.0", False)):
         monkeypatch.setattr("importlib.metadata.version", lambda name, here=here: here)
-        assert bool(missing("torch", "cuda")) == refused
-        assert missing("torch", "sim") == ""
+        assert bool(explain_missing("torch", "cuda")) == refused
+        assert explain_missing("torch", "sim") == ""
 
 
 def test_types_that_a_binding_lacks_are_refused() -> None:

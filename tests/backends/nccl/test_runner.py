@@ -63,9 +63,9 @@ def test_a_call_that_blocks_is_left_to_the_abort() -> None:
 def test_the_time_of_the_first_communicator_is_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting: Any = SimpleNamespace(_start_us=5.0, started=None, rank=3)
     monkeypatch.setattr(session.time, "perf_counter_ns", lambda: 3_000_000)
-    session.NcclSession._started(waiting, 1_000_000)
+    session.NcclSession._note_start(waiting, 1_000_000)
     assert waiting.started == {"init": {3: 2005.0}}
-    session.NcclSession._started(waiting, 0)
+    session.NcclSession._note_start(waiting, 0)
     assert waiting.started == {"init": {3: 2005.0}}, "of later ones nothing is noted"
 
 

@@ -29,7 +29,7 @@ TRACE = [
 
 @pytest.fixture(autouse=True)
 def torch_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capabilities, "_no_torch", lambda: "")
+    monkeypatch.setattr(capabilities, "_explain_missing_torch", lambda: "")
 
 
 @pytest.fixture
@@ -68,7 +68,9 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from omb_py.backends.gloo import capabilities
 
-    monkeypatch.setattr(capabilities, "_no_torch", lambda: "Gloo comes with PyTorch, which is not installed")
+    monkeypatch.setattr(
+        capabilities, "_explain_missing_torch", lambda: "Gloo comes with PyTorch, which is not installed"
+    )
     assert main(["train", "mlp"]) == 3
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and f"which is not installed: {pip_install('gloo')}" in err

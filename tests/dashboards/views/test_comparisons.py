@@ -40,7 +40,7 @@ def store(tmp_path: Path, frame, cell) -> Path:
 @pytest.mark.slow
 def test_the_board_holds_what_compare_said(store: Path) -> None:
     said = compared(store)
-    (one,) = comparisons.stored(read_cells(store, StoreSelection(), []))
+    (one,) = comparisons.read_stored(read_cells(store, StoreSelection(), []))
     assert comparison.headline(one.verdicts) == headline(said)
     by_cell = one.verdicts.set_index("cell")
     for cell, answers in zip(said.matched.cells, said.judged, strict=True):

@@ -184,11 +184,11 @@ def test_one_launch_a_side_decides_nothing_and_says_what_to_do(tmp_path: Path, f
 def test_cells_that_nothing_can_decide_are_counted_apart() -> None:
     cells = {"benchmark": "bcast", "ranks": [2, 4], "size_bytes": 8, "ratio": [1.2, 0.5], "verdict": ["slower", ""]}
     table = pd.DataFrame({**cells, "launches_base": [5, 1], "launches_new": 5})
-    text = maps.counted([table], "ranks")
+    text = maps.describe_counts([table], "ranks")
     assert text.startswith("1 of 1 cell slower, 0 faster; one launch of a side decides nothing of 1 more cell")
     assert text.endswith("largest difference: bcast 8 B on 4 ranks, 2× faster")
-    assert maps.counted([table.assign(ratio=1.0)], "ranks").endswith("decides nothing of 1 more cell")
-    assert maps.counted([table.assign(ratio=2345.0)], "ranks").endswith("2 345× slower")
+    assert maps.describe_counts([table.assign(ratio=1.0)], "ranks").endswith("decides nothing of 1 more cell")
+    assert maps.describe_counts([table.assign(ratio=2345.0)], "ranks").endswith("2 345× slower")
 
 
 @pytest.fixture

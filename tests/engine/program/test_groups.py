@@ -11,7 +11,7 @@ import pytest
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.groups import on, timed_ranks
+from omb_py.engine.program.groups import on_group, timed_ranks
 from omb_py.engine.program.language import Lap, Region, Step, walk
 from omb_py.errors import UsageError
 from omb_py.suites.registry import BENCHMARKS, find
@@ -33,7 +33,7 @@ def body_of(name: str, rank: int, **more: Any) -> tuple[object, ...]:
 
 def test_a_collective_and_its_barrier_run_on_the_group() -> None:
     call, meet = steps.allreduce(OUT, IN, "int32", "sum"), steps.barrier()
-    assert body_of("allreduce", 3) == (Lap(), on(call, (1, 3)), Lap("time"), on(meet, (1, 3)))
+    assert body_of("allreduce", 3) == (Lap(), on_group(call, (1, 3)), Lap("time"), on_group(meet, (1, 3)))
 
 
 def test_messages_go_to_ranks_of_the_group() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from omb_py.backends.nccl.capabilities import BINDINGS, NATIVE, missing
+from omb_py.backends.nccl.capabilities import BINDINGS, NATIVE, explain_missing
 from omb_py.backends.nccl.family import OF_DEVICE
 from omb_py.backends.nccl.library import asked, version_of
 from omb_py.engine.program.buffers import ON_DEVICE
@@ -85,14 +85,14 @@ NO_DATA = every("barrier", validation=None, message_size=None)
 
 def absent(device: str) -> dict[str, str]:
     """Bindings of NCCL whose package is not here, with the reason. The simulated device has stand-ins for all."""
-    return {name: why for name in BINDINGS if device != "sim" and (why := missing(name, device))}
+    return {name: why for name in BINDINGS if device != "sim" and (why := explain_missing(name, device))}
 
 
 def arrays(device: str) -> list[str]:
     """Packages whose arrays can hold buffers on this device. The simulated one has arrays of its own for all."""
     if device == "sim":
         return list(ON_DEVICE)
-    return [name for name in ON_DEVICE if (not missing(name, device) if name in BINDINGS else find_spec(name))]
+    return [name for name in ON_DEVICE if (not explain_missing(name, device) if name in BINDINGS else find_spec(name))]
 
 
 def parts(device: str) -> tuple[Part, ...]:

@@ -154,7 +154,7 @@ def simulate(ranks: int, node: int = 0) -> tuple[dict[str, float], float]:
     stage("done", lambda rank: launch.say(rank, type="done"))
     assert all(connection.sent[-1] == {"type": "exit", "code": 0} for connection in launch.ranks)
     stage("leave", launch.leave)
-    assert launch.supervisor._lost == ranks and launch.supervisor._finished()
+    assert launch.supervisor._lost == ranks and launch.supervisor._is_finished()
     launch.supervisor._branches = ()  # whose sockets there are not
     launch.supervisor.close()
     return taken, launch.supervisor_s

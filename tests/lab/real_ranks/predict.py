@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any
 
 from omb_py.orchestrate.workloads.prediction import Forecast, asks, forecasts, steps_of, sweeps
-from omb_py.results.analysis.step_prediction import MESSAGES, beside
+from omb_py.results.analysis.step_prediction import MESSAGES, put_beside
 from omb_py.suites.workloads.families import parse_workload
 from tests.lab.quiet import watched
 
@@ -112,7 +112,7 @@ def held_out(workload: str, ranks: int) -> set[str]:
 def errors_of(one: Forecast) -> tuple[list[Error], list[Error]]:
     """(of its rows of calls whose sizes are held out, of the whole step where all are)."""
     rows, calls, steps = held_out(one.workload, int(one.side["ranks"])), [], []
-    *lines, whole = beside(one.prediction, one.times)
+    *lines, whole = put_beside(one.prediction, one.times)
     for line in lines:
         if line.what in rows and line.predicted_us and line.measured_us:
             calls.append(Error(f"{one.workload}: {line.what}", line.predicted_us / line.measured_us))

@@ -14,7 +14,7 @@ from omb_py.engine.devices.kind import choose_device
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers.mpiexec_family import MPICH, OPEN_MPI
-from omb_py.orchestrate.info.explain_devices import before_launch, here, of_rank
+from omb_py.orchestrate.info.explain_devices import before_launch, count_here, of_rank
 from omb_py.orchestrate.launching.launch_command import command_for
 from tests.launchers.test_launchers import context
 from tests.launchers.test_mpiexec import program
@@ -96,11 +96,11 @@ def test_a_rank_that_sees_no_gpu_or_has_no_place(monkeypatch: pytest.MonkeyPatch
         "sees 2 GPUs (CUDA_VISIBLE_DEVICES=5,GPU-12ab) → cuda:1, named GPU-12ab there"
     )
     monkeypatch.setattr(nvml, "load", lambda: StandInNvml(joined_by_switches(4)))
-    assert here("cuda", {}) == 4
+    assert count_here("cuda", {}) == 4
     monkeypatch.setattr(nvml, "load", lambda: StandInNvml([], driver=False))
-    assert here("cuda", {"CUDA_VISIBLE_DEVICES": "0"}) == 0
+    assert count_here("cuda", {"CUDA_VISIBLE_DEVICES": "0"}) == 0
     with pytest.raises(EnvironmentProblem, match="say how many with --gpus N"):
-        here("cuda", {})
+        count_here("cuda", {})
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from omb_py.errors import UsageError
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.options.request import Request
 from omb_py.orchestrate.running import joined_run
-from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
+from omb_py.orchestrate.running.joined_run import _choose_fitting, started_ranks
 from omb_py.orchestrate.running.run import connection_of, new_run, spec_of
 from tests.lab.hostile.foreign_launches import try_cell
 from tests.support.machines.mpi import run_command, run_omb_py
@@ -108,7 +108,7 @@ def test_what_no_rank_can_measure_is_said_once_with_its_code() -> None:
 
 def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     launches = plan(Request("allreduce", bindings=("native", "mpi4py"), launches=2), 2)
-    chosen, skips = _fitting(launches)
+    chosen, skips = _choose_fitting(launches)
     assert chosen is launches[0]
     other = "binding mpi4py (mpi at thread level multiple)"
     assert [skip.what for skip in skips] == [other, "launch 3", other]

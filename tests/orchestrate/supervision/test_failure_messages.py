@@ -49,7 +49,7 @@ def test_many_ranks_are_named_by_a_few() -> None:
 
 
 def test_a_rank_that_was_never_heard_of_is_the_suspect() -> None:
-    text = failure_messages.died(
+    text = failure_messages.describe_deaths(
         [rank(0)], 1, [rank(0)], 2, "prterun noticed that process rank 1 with PID 9 on node n0 exited on\nsignal 9"
     )
     assert "1 of 2 ranks had reported (rank 1 had not); the launcher reports rank 1: killed by signal 9" in text
@@ -57,29 +57,35 @@ def test_a_rank_that_was_never_heard_of_is_the_suspect() -> None:
 
 def test_the_launcher_that_knows_the_first_is_believed() -> None:
     both = [rank(0), rank(1)]
-    text = failure_messages.died(
+    text = failure_messages.describe_deaths(
         [both[0]], 1, both, 2, "process rank 1 with PID 101 on node n0 exited on\nsignal 11 (x)"
     )
     assert text.startswith("rank 1 on n0 (pid 101) died (killed by signal 11 (SIGSEGV))")
     mpich = "=   PID 101 RUNNING AT n0\n=   EXIT CODE: 9"
-    told = failure_messages.died([both[0]], 1, both, 2, mpich)
+    told = failure_messages.describe_deaths([both[0]], 1, both, 2, mpich)
     assert told.startswith("rank 0 on n0 (pid 100) died before"), "it may err"
     assert "; the launcher reports process 101: killed by signal 9 (SIGKILL); last seen in" in told
     # the connection that closed first accuses, whichever of the killed the launcher picks
-    assert failure_messages.died(both, 1, both, 2, mpich).startswith("rank 0 on n0 (pid 100) died (killed by signal 9")
-    assert failure_messages.died(both[::-1], 1, both, 2, mpich).startswith(
+    assert failure_messages.describe_deaths(both, 1, both, 2, mpich).startswith(
+        "rank 0 on n0 (pid 100) died (killed by signal 9"
+    )
+    assert failure_messages.describe_deaths(both[::-1], 1, both, 2, mpich).startswith(
         "rank 1 on n0 (pid 101) died (killed by signal 9"
     )
     crash = "=   PID 101 RUNNING AT n0\n=   EXIT CODE: 11"
-    assert failure_messages.died(both, 1, both, 2, crash).startswith("rank 1 on n0 (pid 101) died (killed by signal 11")
+    assert failure_messages.describe_deaths(both, 1, both, 2, crash).startswith(
+        "rank 1 on n0 (pid 101) died (killed by signal 11"
+    )
 
 
 def test_ranks_whose_order_is_not_known_are_all_named() -> None:
     both = [rank(0), rank(1)]
-    text = failure_messages.died(both, 2, both, 2, "")
+    text = failure_messages.describe_deaths(both, 2, both, 2, "")
     assert text.startswith("rank 0 on n0 (pid 100), rank 1 on n0 (pid 101) died before the launch was done")
     crash = "=   PID 101 RUNNING AT n0\n=   EXIT CODE: 11"
-    assert failure_messages.died(both, 2, both, 2, crash).startswith("rank 1 on n0 (pid 101) died (killed by signal 11")
+    assert failure_messages.describe_deaths(both, 2, both, 2, crash).startswith(
+        "rank 1 on n0 (pid 101) died (killed by signal 11"
+    )
 
 
 def test_all_ranks_at_one_place() -> None:
@@ -110,7 +116,7 @@ def test_a_launcher_that_ends_early_is_quoted() -> None:
 def test_worlds_of_odd_sizes() -> None:
     states = [rank(0), rank(1)]
     states[0].size, states[1].size = 1, 3
-    assert "4 were started, they see a world of 1 or 3" in failure_messages.apart(states, 4, "toy")
+    assert "4 were started, they see a world of 1 or 3" in failure_messages.describe_worlds_apart(states, 4, "toy")
 
 
 def test_what_passes_by_itself() -> None:
@@ -128,11 +134,11 @@ def test_under_srun_the_hint_names_the_protocol() -> None:
 
 def test_a_bus_error_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     bus = "process rank 0 with PID 100 on node n0 exited on signal 7 (Bus error)"
-    text = failure_messages.died([rank(0)], 1, [rank(0)], 1, bus)
+    text = failure_messages.describe_deaths([rank(0)], 1, [rank(0)], 1, bus)
     assert "SIGBUS" in text and "/dev/shm on n0 is too small" in text and "--shm-size=1g" in text
     assert "try another -m" not in text
     monkeypatch.setattr("socket.gethostname", lambda: "n0")
-    assert "MiB in all" in failure_messages.died([rank(0)], 1, [rank(0)], 1, bus)
+    assert "MiB in all" in failure_messages.describe_deaths([rank(0)], 1, [rank(0)], 1, bus)
 
 
 CELLS = [{"benchmark": "allreduce", "size": 8}, {"benchmark": "allreduce", "size": 16}, {"benchmark": "barrier"}]
@@ -162,10 +168,10 @@ def doing_after(message: dict[str, Any]) -> str:
 
 
 def test_ranks_that_are_missing_are_named_only_where_all_others_are_known() -> None:
-    assert failure_messages._missing([rank(0), rank(2)], 3, "never came") == " (rank 1 never came)"
-    assert failure_messages._missing([rank(0), rank(None)], 4, "never came") == "", "it may be any of the three"
-    assert failure_messages._missing([rank(0), rank(1)], 2, "never came") == ""
-    assert failure_messages._missing([], 2, "never came") == ""
+    assert failure_messages._list_missing([rank(0), rank(2)], 3, "never came") == " (rank 1 never came)"
+    assert failure_messages._list_missing([rank(0), rank(None)], 4, "never came") == "", "it may be any of the three"
+    assert failure_messages._list_missing([rank(0), rank(1)], 2, "never came") == ""
+    assert failure_messages._list_missing([], 2, "never came") == ""
 
 
 @pytest.mark.parametrize("why", ["", "exit status 1"])

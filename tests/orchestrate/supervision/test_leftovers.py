@@ -61,7 +61,7 @@ def segment(shm: Path) -> Iterator[Path]:
 
 
 def test_a_segment_that_nobody_uses_is_orphaned(segment: Path, shm: Path) -> None:
-    began = leftovers._own(set(map(str, shm.iterdir())) - {str(segment)})
+    began = leftovers._select_own(set(map(str, shm.iterdir())) - {str(segment)})
     other = shm / f"somebody_else_{secrets.token_hex(8)}"
     other.write_bytes(b"")
     try:

@@ -16,7 +16,7 @@ from omb_py.errors import Interrupted
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.tune import launches
-from omb_py.results.compare.false_alarm_rate import kept
+from omb_py.results.compare.false_alarm_rate import read_kept
 from omb_py.results.compare.judge import CompareRules
 
 VARIABLE = "MOCK_COLL_ALGORITHM"
@@ -76,7 +76,7 @@ def test_compare_shows_the_proof_again_with_the_same_verdicts(whole: dict[str, A
     (run,) = whole["proofs"]
     store = Path(whole["files"][0]).parents[1] / "s"
     report = compare_stored([run], store, CompareRules())
-    (kept_report,) = kept(store)
+    (kept_report,) = read_kept(store)
     assert kept_report["run_id"] == run and kept_report["verdicts"]["FASTER"] == len(whole["proof"])
     answers = {
         c.base["size_bytes"]: j.answers["median"] for c, j in zip(report.matched.cells, report.judged, strict=True)

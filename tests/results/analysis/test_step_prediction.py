@@ -14,7 +14,7 @@ STEP = {"serial.a": 12.0, "serial.a.median": 10.0, "serial.b": 30.0, "serial.b.m
 def test_beside_the_measured() -> None:
     predicted = p.Predicted({"a": 9.0, "b": None})
     times = p.observed([{"metrics": {"serial.a.median": t, "serial.b.median": 2 * t}} for t in (8.0, 10.0, 90.0)])
-    row, other, whole = p.beside(predicted, times)
+    row, other, whole = p.put_beside(predicted, times)
     assert (row.what, row.predicted_us, row.measured_us, row.error) == ("a", 9.0, 10.0, pytest.approx(-0.1))
     assert (other.measured_us, other.error) == (20.0, None)
     assert (whole.what, whole.predicted_us, whole.measured_us, whole.error) == (p.ALL, None, 30.0, None)
@@ -32,9 +32,9 @@ def test_medians_over_iterations_are_compared_where_they_are_stored() -> None:
 def test_how_far_launches_differ_is_the_floor_of_an_error() -> None:
     times = p.observed([{"metrics": {"serial.a.median": us}} for us in (8.0, 10.0, 12.5)])
     assert times["a"].floor == pytest.approx(0.25), "the ratios are 1.25, 1.25 and 1.56"
-    good, bad = (p.beside(p.Predicted({"a": us}), times)[0] for us in (8.1, 7.9))
+    good, bad = (p.put_beside(p.Predicted({"a": us}), times)[0] for us in (8.1, 7.9))
     assert good.as_good_as_a_launch and not bad.as_good_as_a_launch
-    lone = p.beside(p.Predicted({"a": 8.0}), p.observed([{"metrics": {"serial.a.median": 8.0}}]))[0]
+    lone = p.put_beside(p.Predicted({"a": 8.0}), p.observed([{"metrics": {"serial.a.median": 8.0}}]))[0]
     assert lone.error == 0 and not lone.as_good_as_a_launch, "one launch says nothing of others"
 
 

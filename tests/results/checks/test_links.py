@@ -101,7 +101,7 @@ def test_the_spread_of_the_fastest_is_that_of_the_smallest_order_statistic() -> 
 def test_who_is_measured_again_meets_others_that_look_usual() -> None:
     fleet = Fleet(64, links={(3, 9): 3.0}, slow={20: 2.0})
     found = suspects(sweep(fleet, 1), 64)
-    members = links.again(found, [take_apart(np.median(p, axis=0), 64) for p in sweep(fleet, 1).values()])
+    members = links.choose_again(found, [take_apart(np.median(p, axis=0), 64) for p in sweep(fleet, 1).values()])
     assert {3, 9, 20} <= set(members) and len(members) == 3 + 8
     assert members == tuple(sorted(members))
 

@@ -197,7 +197,7 @@ def test_a_file_that_is_replaced_while_it_is_merged_stays(store, add, monkeypatc
 @pytest.mark.slow
 def test_a_reader_lists_again_when_files_are_merged_meanwhile(store, monkeypatch) -> None:
     before = contents(store)
-    listing = paths._below
+    listing = paths._list_below
     turns = iter([True])
 
     def meanwhile(*args):
@@ -206,7 +206,7 @@ def test_a_reader_lists_again_when_files_are_merged_meanwhile(store, monkeypatch
             compact(store, 7 * DAY, now=NOW)
         return iter(found)
 
-    monkeypatch.setattr(paths, "_below", meanwhile)
+    monkeypatch.setattr(paths, "_list_below", meanwhile)
     assert contents(store) == before
 
 
@@ -307,7 +307,7 @@ def test_merging_beside_readers_and_writers(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_what_reads_back_differently_is_not_trusted(store, monkeypatch) -> None:
-    monkeypatch.setattr(module, "_same", lambda a, b: False)
+    monkeypatch.setattr(module, "_are_same", lambda a, b: False)
     before = contents(store)
     with pytest.raises(EnvironmentProblem, match="reads differently"):
         compact(store, 7 * DAY, now=NOW)
@@ -384,5 +384,5 @@ class TestVerify:
 def test_a_group_is_bounded_by_files_and_by_bytes(sizes, together, monkeypatch) -> None:
     monkeypatch.setattr(module, "FILES", 3)
     monkeypatch.setattr(module, "BYTES", 100)
-    groups = module._bounded([], [SimpleNamespace(size=size) for size in sizes])
+    groups = module._split_bounded([], [SimpleNamespace(size=size) for size in sizes])
     assert [[entry.size for entry in group] for group in groups] == together

@@ -53,11 +53,11 @@ def test_a_blank_row_has_every_column_and_nothing_in_it() -> None:
 
 def test_checked_fills_in_and_names_what_is_wrong(make_row) -> None:
     row = {name: value for name, value in make_row().items() if value is not None}
-    assert schema.checked(row) == make_row()
+    assert schema.complete_row(row) == make_row()
     with pytest.raises(ValueError, match="not a column of the store: sizes"):
-        schema.checked({**row, "sizes": 3})
+        schema.complete_row({**row, "sizes": 3})
     with pytest.raises(ValueError, match="a row lacks run_id, unit"):
-        schema.checked({**row, "run_id": None, "unit": None})
+        schema.complete_row({**row, "run_id": None, "unit": None})
 
 
 LIGHT = [

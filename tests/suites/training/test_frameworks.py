@@ -63,7 +63,7 @@ def test_deepspeed_that_is_not_installed_is_named(
 ) -> None:
     from omb_py.backends.gloo import capabilities
 
-    monkeypatch.setattr(capabilities, "_no_torch", lambda: "")
+    monkeypatch.setattr(capabilities, "_explain_missing_torch", lambda: "")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "deepspeed", raising=False)
     assert main(["train", "mlp", "--framework", "deepspeed", "--no-store"]) == 3

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.benchmark import columns
-from omb_py.suites.workloads.calls import MOST_ELEMENTS, Call, Product, joined
+from omb_py.suites.workloads.calls import MOST_ELEMENTS, Call, Product, join_items
 from omb_py.suites.workloads.data_parallel import wrapped
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.models import NAMES, model
@@ -36,9 +36,9 @@ class TestProducts:
 
     def test_stand_before_the_call_that_follows_or_behind_the_last(self) -> None:
         a, b, c, one, two = Product(4, 1), Product(9, 1), Product(16, 1), Call("bcast", 8), Call("barrier")
-        first, last = joined([a, b, one, two, c])
+        first, last = join_items([a, b, one, two, c])
         assert (first.before, first.after, last.before, last.after) == ((a, b), (), (), (c,))
-        assert joined([a]) == [] and joined([]) == [] and joined([Product(4, 0), one]) == [one]
+        assert join_items([a]) == [] and join_items([]) == [] and join_items([Product(4, 0), one]) == [one]
 
 
 class TestHowMuch:

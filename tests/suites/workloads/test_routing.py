@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.suites.workloads.routing import Routing, distinct, drawn
+from omb_py.suites.workloads.routing import Routing, distinct, draw_copies
 from tests.suites.workloads.test_families import calls
 
 UNIFORM = (1.0,) * 64
@@ -31,7 +31,7 @@ def test_the_mean_of_distinct_ranks_is_exact(ranks: int, each: int, data: st.Dat
 @given(st.integers(0, 20), st.sampled_from([1, 2, 4, 8]), st.sampled_from([0, 1, 2, 3]), st.integers(1, 8))
 def test_counts_agree_with_each_other(seed: int, node: int, limit: int, top: int) -> None:
     made = routing(seed=seed, node=node, limit=limit, top=top)
-    copies, nodes = drawn(made, UNIFORM), 8 // node
+    copies, nodes = draw_copies(made, UNIFORM), 8 // node
     assert (copies.to_expert.sum(axis=1) == made.tokens * top).all()
     assert (copies.to_rank <= copies.to_expert).all() and (copies.to_rank <= made.tokens).all()
     by_node = copies.to_rank.reshape(8, nodes, node)
@@ -49,11 +49,11 @@ def test_a_token_has_distinct_experts_on_few_nodes() -> None:
 
 def test_the_draw_follows_the_weights_and_the_seed() -> None:
     hot = tuple([100.0] + [1.0] * 63)
-    assert (drawn(routing(tokens=400), hot).to_expert[:, 0] > 390).all(), "the hot expert is in nearly every draw"
-    even = drawn(routing(tokens=4000), UNIFORM).to_rank.mean() / 4000 * 8
+    assert (draw_copies(routing(tokens=400), hot).to_expert[:, 0] > 390).all(), "the hot expert is in nearly every draw"
+    even = draw_copies(routing(tokens=4000), UNIFORM).to_rank.mean() / 4000 * 8
     assert even == pytest.approx(distinct(8, 8, 64), rel=0.01)
-    again, other = drawn(routing(seed=1), UNIFORM), drawn(routing(seed=2), UNIFORM)
-    assert np.array_equal(again.to_rank, drawn(routing(), UNIFORM).to_rank)
+    again, other = draw_copies(routing(seed=1), UNIFORM), draw_copies(routing(seed=2), UNIFORM)
+    assert np.array_equal(again.to_rank, draw_copies(routing(), UNIFORM).to_rank)
     assert not np.array_equal(again.to_rank, other.to_rank)
 
 
@@ -64,7 +64,7 @@ def test_two_levels_hand_every_copy_on() -> None:
     """What a node gets and has is handed on to its ranks: each has one copy of each token that it wants."""
     own = calls(DEEPSEEK, 32)
     flat = calls(f"{DEEPSEEK.replace('node=4,limit=4', 'node=4,limit=4,copies=ranks')}", 32)
-    counted = drawn(Routing(256, 8, 64, 32, 4, 4, 1), (1.0,) * 256)
+    counted = draw_copies(Routing(256, 8, 64, 32, 4, 4, 1), (1.0,) * 256)
     assert [sum(c.back) for (_, c, *_) in own] == (counted.to_rank.sum(axis=0) * (7168 + 4 * 56)).tolist()
     assert [[c.sent for c in rank] for rank in own] == [[c.sent for c in rank] for rank in flat]
     for rank, (between, within, *rest) in enumerate(own):

@@ -13,7 +13,7 @@ from omb_py.cli import main
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.benchmark import columns
 from omb_py.suites.workloads.families import parse_workload
-from omb_py.suites.workloads.serving import Served, Turn, drawn, latencies, percentile, serve, tokens_of_turn
+from omb_py.suites.workloads.serving import Served, Turn, draw_arrivals, latencies, percentile, serve, tokens_of_turn
 from tests.suites.workloads.test_families import calls, step
 
 WIDTH = 768 * 2
@@ -126,9 +126,9 @@ def test_every_position_of_a_prompt_is_read_once(
 
 
 def test_gaps_have_the_mean_of_the_rate_and_follow_the_seed() -> None:
-    made = drawn(2000, 0.25, 1, seed=1)
-    assert made[-1][0] / 2000 == pytest.approx(4, rel=0.1) and made == drawn(2000, 0.25, 1, seed=1)
-    assert made != drawn(2000, 0.25, 1, seed=2)
+    made = draw_arrivals(2000, 0.25, 1, seed=1)
+    assert made[-1][0] / 2000 == pytest.approx(4, rel=0.1) and made == draw_arrivals(2000, 0.25, 1, seed=1)
+    assert made != draw_arrivals(2000, 0.25, 1, seed=2)
 
 
 @pytest.mark.parametrize("fused", ["on", "off"])

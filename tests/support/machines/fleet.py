@@ -88,7 +88,7 @@ def found_in(fleet: Fleet, seed: int, passes: int = 5, fresh: bool = False) -> l
     if not found:
         return []
     effects = [links.take_apart(links.usual_value(p, fresh)[0], fleet.nodes) for p in first.values()]
-    members = links.again(found, effects)
+    members = links.choose_again(found, effects)
     said = links.confirm(found, sweep(fleet, seed, members, passes, look=1), members, fresh=fresh)
     kept = {(one.kind, one.ends): one for one in said.values() if one is not None}
     return list(kept.values())

@@ -37,7 +37,7 @@ def main() -> None:
     for cell in json.loads(sys.argv[2]):
         placement = cell.get("placement", "")
         # a launch has one placement: here one process stands for several launches
-        session.buffers = session._on(usual.device, placement) if placement else usual
+        session.buffers = session._make_device_buffers(usual.device, placement) if placement else usual
         done = measured(session, cell, *classes(name, cell.get("binding", "")))
         done["resides"] = sorted({*getattr(usual.device, "resides", {}).values()})
         found.append(session.gather(done))
