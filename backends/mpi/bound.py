@@ -206,12 +206,12 @@ class Mpi4pyRenderer:
         message always names its type.
         """
 
-        def made(part: Region | Blocks) -> object:
+        def copy_at(part: Region | Blocks) -> object:
             if isinstance(part, Blocks):
                 return self.blocks(part, dtype, types)
             return self.message(part, dtype, named)
 
-        return self._objects.text(region, (region, dtype, types or named), names, k, made)
+        return self._objects.text(region, (region, dtype, types or named), names, k, copy_at)
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> object:
         """The specification of a vector collective's buffer."""
