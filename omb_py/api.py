@@ -106,7 +106,7 @@ def _request(
 ) -> Request:
     """The request of a function's parameters."""
     folder = None if store is None else Path(store)
-    return Request(benchmark, store=folder, tags=tags, settings=settings, format=printed, **options)
+    return Request(benchmark, store=folder, tags=tags, settings=dict(settings), format=printed, **options)
 
 
 def compare(
