@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Provenances: TypeAlias = "Callable[[str], Provenance]"
 """Launch -> its facts."""
 
+OWN_TEXT = "omb-py text"
+"""Column ``source`` of rows from omb-py's own text, whatever tool's layout it has."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:

@@ -13,8 +13,6 @@ from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.plausible import RowLine, odd_line
 from omb_py.results.store.redact import redact_text
 
-OWN_TEXT = "omb-py text"
-"""Column ``source`` of rows from omb-py's own text, whatever tool's layout it has."""
 INT32 = 2**31 - 1
 INT64 = 2**63 - 1
 _MOST_SHOWN = 400

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.caveats import measured_in
+from omb_py.results.dialects.dialect import OWN_TEXT
 from omb_py.results.dialects.imb.names import GROUP_RANKS, benchmark_of, counts_a_block, reduces
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT, family
 from omb_py.results.dialects.reading import (
     INT32,
-    OWN_TEXT,
     BadTable,
     Context,
     ImportedRow,

@@ -21,9 +21,8 @@ from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
 from omb_py.results.caveats import columns_line
-from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
+from omb_py.results.dialects.dialect import OWN_TEXT, Provenances, TextOptions, Transcript
 from omb_py.results.dialects.imb.names import FORMS, GROUP_RANKS, Form, counts_a_block, reduces
-from omb_py.results.dialects.reading import OWN_TEXT
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import stored_floats
 

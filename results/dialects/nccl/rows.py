@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from omb_py.results.caveats import MEASURED
+from omb_py.results.dialects.dialect import OWN_TEXT
 from omb_py.results.dialects.nccl.text import BENCHMARKS, REPLAYS, TYPES, itemsize
-from omb_py.results.dialects.reading import INT32, OWN_TEXT, BadTable, ImportedRow, quote_piece, whole
+from omb_py.results.dialects.reading import INT32, BadTable, ImportedRow, quote_piece, whole
 from omb_py.results.statistics.bandwidth import FORMULAS
 
 NCCL, RCCL = "nccl-tests", "rccl-tests"

@@ -9,7 +9,7 @@ from functools import cache
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.rma import SYNCS, WINDOWS
-from omb_py.results.dialects.omb.titles import NCCL_SYNCS, NCCL_WINDOWS, TITLED_LIBRARIES, TITLES
+from omb_py.results.dialects.omb.titles import MPI_TYPES, NCCL_SYNCS, NCCL_WINDOWS, TITLED_LIBRARIES, TITLES
 from omb_py.results.dialects.reading import BadTable, quote_piece
 
 TITLE = re.compile(r"\s*# OSU (?P<text>.+?)(?: Test)+(?P<tail> Persistent)? v(?P<version>\d[\w.]*)\s*")
@@ -68,8 +68,6 @@ _KEYS = [_HEADS[head] for head in sorted(_HEADS, key=len, reverse=True)]
 HEAD_LINE = re.compile(r"\s*#? ?(?:Size\s+(?=[A-Z])|(?:Avg )?Latency ?\(us\)|(?:Overall|Step)\(us\))")
 VARIED_HEAD = re.compile(r"\s*#(?:\s+\d{1,6})+(?P<checked>\s+Validation)?\s*")
 
-MPI_TYPES = {name: dtype.mpi for name, dtype in DTYPES.items()} | {"byte": "MPI_BYTE"}
-"""Our type -> MPI's name of it; that of bytes only other tools have."""
 _TYPES = {mpi: name for name, mpi in MPI_TYPES.items()}
 _WINDOWS = {text: name for names in (WINDOWS, NCCL_WINDOWS) for name, text in names.items()}
 _SYNCS = {text: name for names in (SYNCS, NCCL_SYNCS) for name, text in names.items()}

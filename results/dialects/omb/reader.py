@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from omb_py.results.dialects.dialect import OWN_TEXT
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.table import Building, Prelude
 from omb_py.results.dialects.reading import (
     INT32,
-    OWN_TEXT,
     BadTable,
     Context,
     ImportedTable,

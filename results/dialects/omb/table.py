@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.caveats import measured_in, named_in, parameters_of_caveats
+from omb_py.results.dialects.dialect import OWN_TEXT
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.titles import TITLED_LIBRARIES, TITLES, family
 from omb_py.results.dialects.reading import (
     INT32,
-    OWN_TEXT,
     BadRow,
     BadTable,
     ImportedRow,

@@ -18,8 +18,8 @@ from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats, columns_line
-from omb_py.results.dialects.omb.names import MPI_TYPES
 from omb_py.results.dialects.omb.titles import (
+    MPI_TYPES,
     NCCL_SYNCS,
     NCCL_WINDOWS,
     OWN,

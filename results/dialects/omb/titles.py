@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from omb_py.engine.program.dtypes import DTYPES
+
 Layout = Literal[
     "latency",
     "bandwidth",
@@ -38,6 +40,8 @@ TITLED_LIBRARIES: Mapping[str, tuple[str, str]] = {
     "UCC": ("ucc", "UCC"),
 }
 """Libraries that are no MPI -> their backend, and the word in the place of MPI in a title. OMB has the first two."""
+MPI_TYPES = {name: dtype.mpi for name, dtype in DTYPES.items()} | {"byte": "MPI_BYTE"}
+"""Our type -> MPI's name of it; that of bytes only other tools have."""
 NCCL_WINDOWS: Mapping[str, str] = {"allocate": "ncclCommWindowRegister"}
 NCCL_SYNCS: Mapping[str, str] = {"pscw": "ncclSignal/ncclWaitSignal"}
 """Window kind and synchronisation -> NCCL's functions for it, in the place of MPI's."""
