@@ -230,20 +230,18 @@ def keep_common_method(
 ) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
     """For each side, keep the cells of the way of measuring that most sides have, and of one set of parameters; with a
     sentence on ways that are left out, which says `how` another is chosen, and one on ways that differ."""
-    chosen, notes = _keep_common(list(sides), WAYS, how)
-    chosen, more = _keep_common(chosen, ("parameters",))
-    return chosen, [*notes, *(note for note in more if note.startswith(_LEFT))]
-
-
-_LEFT = "One way of measuring of several is drawn"
+    chosen, left, apart = _keep_common(list(sides), WAYS, how)
+    chosen, more_left, _ = _keep_common(chosen, ("parameters",))
+    return chosen, [*left, *apart, *more_left]
 
 
 def _keep_common(
     several: list[tuple[str, pd.DataFrame]], columns: Sequence[str], how: str = ""
-) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
+) -> tuple[list[tuple[str, pd.DataFrame]], list[str], list[str]]:
+    """The cells of each side, and at most one sentence each: what is left out, and in what the sides differ."""
     ways = [name for name in columns if len({word for _, cells in several for word in _values_of(cells, name)}) > 1]
     if not ways:
-        return several, []
+        return several, [], []
     placed = [cells[ways].astype("object").fillna(dict.fromkeys(ways, "")) for _, cells in several]
     counts = [rows.groupby(ways, sort=False, observed=True).size() for rows in placed]
     chosen, words = [], []
@@ -253,16 +251,16 @@ def _keep_common(
         fits = (rows == list(places.values())).all(axis=1)
         chosen.append((name, cells[fits]))
         words.append({column: "none" if theme.absent(value) else str(value) for column, value in places.items()})
-    notes = []
+    left_out, differences = [], []
     left = [column for column in ways if any(rows[column].nunique() > 1 for rows in placed)]
     if left:
         values_left = ", ".join(_way_text(column, {way[column] for way in words}) for column in left)
-        notes.append(f"{_LEFT}{how}: {values_left}.")
+        left_out.append(f"One way of measuring of several is drawn{how}: {values_left}.")
     apart = [column for column in ways if len({way[column] for way in words}) > 1]
     if apart:
         differing = "; ".join(f"{column}: {_values([name for name, _ in several], words, column)}" for column in apart)
-        notes.append(f"Not measured alike ({differing}): a small difference may come from that.")
-    return chosen, notes
+        differences.append(f"Not measured alike ({differing}): a small difference may come from that.")
+    return chosen, left_out, differences
 
 
 def _way_text(column: str, values: set[str]) -> str:
