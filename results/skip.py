@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -16,16 +15,6 @@ class Skip:
     reason: str
     failed: bool = False
     """True when it began and ranks died or hung; else nothing was started."""
-
-
-def print_skipped(skips: Sequence[Skip]) -> None:
-    """Print which parts were skipped or failed, with the reasons; on stderr, also with --quiet."""
-    reasons: dict[tuple[bool, str], dict[str, None]] = {}
-    for skip in skips:
-        reasons.setdefault((skip.failed, skip.reason), {})[skip.what] = None
-    for (failed, reason), names in reasons.items():
-        word = "failed" if failed else "skipped"
-        print(f"omb-py: {word}: {', '.join(names)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
 _REASONS = 2

@@ -21,12 +21,12 @@ from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
 from omb_py.orchestrate.compare.stored import compare_stored, declared_rules, given_rules
 from omb_py.orchestrate.planning.parsing import parse
 from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
+from omb_py.orchestrate.running.run import print_skipped
 from omb_py.results.compare.false_alarm_rate import keep, site_rate
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import Side
 from omb_py.results.compare.report import CompareReport, document_of, exit_code, headline
 from omb_py.results.dialects.registry import translate_line
-from omb_py.results.skip import print_skipped
 from omb_py.suites import names
 from omb_py.suites.shipped import shipped
 

@@ -13,7 +13,7 @@ from omb_py.errors import ENVIRONMENT, Interrupted, LaunchFailed, OmbError
 from omb_py.orchestrate.running.collector import Collector
 from omb_py.orchestrate.running.joined_run import ADDRESS_FD, Job
 from omb_py.orchestrate.running.resume import remaining
-from omb_py.orchestrate.running.run import finish, spec_of, supervise
+from omb_py.orchestrate.running.run import finish, print_skipped, spec_of, supervise
 from omb_py.orchestrate.running.suite_run import (
     begin_run,
     exit_code_of,
@@ -21,7 +21,6 @@ from omb_py.orchestrate.running.suite_run import (
     run_to_resume,
     unmeasured,
 )
-from omb_py.results.skip import print_skipped
 
 
 def main() -> int:

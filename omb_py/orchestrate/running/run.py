@@ -33,7 +33,7 @@ from omb_py.orchestrate.running.rank_start import MODULES_VARIABLE
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from omb_py.printing.printers import RowByRow, printer_of, with_more
-from omb_py.results.skip import Skip, print_skipped
+from omb_py.results.skip import Skip
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.redact import stored_prefixes
 from omb_py.results.store.write import check_writable
@@ -157,6 +157,16 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     held = RunLock(request.store, run_id) if request.store is not None else None
     printer = printer_of(request, tables, lambda asked: sizes_of(asked, find_benchmark(asked.benchmark)))
     return Run(run_id, seed, request, with_more(printer, request), {}, note=note, command=command, lock=held)
+
+
+def print_skipped(skips: Sequence[Skip]) -> None:
+    """Print which parts were skipped or failed, with the reasons; on stderr, also with --quiet."""
+    reasons: dict[tuple[bool, str], dict[str, None]] = {}
+    for skip in skips:
+        reasons.setdefault((skip.failed, skip.reason), {})[skip.what] = None
+    for (failed, reason), names in reasons.items():
+        word = "failed" if failed else "skipped"
+        print(f"omb-py: {word}: {', '.join(names)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
 def say_busy(run: Run) -> None:

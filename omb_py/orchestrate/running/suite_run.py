@@ -33,10 +33,10 @@ from omb_py.orchestrate.running.interrupts import kept_text, resumable
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
 from omb_py.orchestrate.running.lost_nodes import FEWEST_NODES, NodesLeft, NodesLost, all_hosts, start_on_nodes
 from omb_py.orchestrate.running.resume import StoredRun, note_new, remaining, stored_run
-from omb_py.orchestrate.running.run import describe_launch, finish, joins, new_run, say_busy
+from omb_py.orchestrate.running.run import describe_launch, finish, joins, new_run, print_skipped, say_busy
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
-from omb_py.results.skip import Skip, print_skipped
+from omb_py.results.skip import Skip
 from omb_py.results.units import counted, listed
 
 
